@@ -1,0 +1,254 @@
+-- The durable engine's own tables. They are the truth about every run; `apalis.jobs` only says which runs
+-- a worker should pick up next.
+
+create schema if not exists engine;
+
+-- All timers follow this clock. Tests replace the function with one that adds an offset.
+-- Compare columns with `(select engine.now())`: a bare volatile call cannot be an index bound.
+create function engine.now() returns timestamptz
+    language sql volatile parallel safe as 'select clock_timestamp()';
+
+-- One row per process start. The lease belongs to the process, not to a run; a dead row never revives.
+-- Leases follow clock_timestamp() itself: they are about living processes, which no test clock moves.
+create table engine.incarnation (
+    id          uuid primary key,
+    name        text        not null unique,
+    slots       integer     not null check (slots >= 0),
+    started_at  timestamptz not null default clock_timestamp(),
+    expires_at  timestamptz not null,
+    died_at     timestamptz
+);
+create index incarnation_living on engine.incarnation (expires_at) where died_at is null;
+
+-- Which workflow definitions a living process can drive.
+create table engine.capability (
+    incarnation_id uuid    not null references engine.incarnation on delete cascade,
+    kind           text    not null,
+    version        integer not null,
+    primary key (kind, version, incarnation_id)
+);
+
+-- The hot tables have no CHECK constraints: Postgres builds those anew for every statement, which made a lone
+-- checkpoint half as dear again. Their words come from Rust enums, and `queries/invariants.sql` checks every row.
+create table engine.run (
+    id              uuid primary key,
+    kind            text        not null,
+    version         integer     not null,
+    org_id          uuid,
+    -- The nil uuid stands for the platform itself, so that fairness has one rule.
+    project_id      uuid        not null,
+    correlation_id  text        not null,
+    trace_id        text,
+    start_key       text,
+    target          text,
+    holds_target    boolean     not null default false,
+    succeeds_holder boolean     not null default false,
+    parent_id       uuid,
+    parent_step     text,
+    retry_of        uuid,
+    -- A stuck holder whose remaining undos this run took over.
+    inherits        uuid,
+    state           text        not null default 'queued',
+    -- True once the run has turned back: claims then replay and undo instead of going on.
+    unwinding       boolean     not null default false,
+    -- True past the point of no return.
+    pivoted         boolean     not null default false,
+    input           jsonb       not null,
+    output          jsonb,
+    error           jsonb,
+    -- Ownership. Every write by a driver is guarded by (owner, epoch, seq).
+    epoch           bigint      not null default 0,
+    owner           uuid,
+    seq             integer     not null default 0,
+    token           uuid,
+    step_deadline   timestamptz,
+    -- Claims since the journal last got further.
+    claims          integer     not null default 0,
+    -- Admission: the apalis job that will drive this run, or the time at which it wants one.
+    queued_job      text,
+    queued_at       timestamptz,
+    wake_at         timestamptz,
+    signals         integer     not null default 0,
+    -- What an operator asks of the driver; `cancelling` stays true once a cancel was accepted.
+    request         text,
+    cancelling      boolean     not null default false,
+    -- Why the run does not advance, from the contract's closed list.
+    cause           text,
+    cause_detail    jsonb,
+    created_at      timestamptz not null default engine.now(),
+    started_at      timestamptz,
+    updated_at      timestamptz not null default engine.now(),
+    finished_at     timestamptz
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.1);
+
+-- The columns of these indexes and of their predicates stay still during a drive, so its checkpoints are HOT updates.
+create unique index run_start_key on engine.run (start_key) where start_key is not null;
+create unique index run_target_holder on engine.run (target) where holds_target;
+create unique index run_target_successor on engine.run (target) where succeeds_holder;
+create index run_owner on engine.run (owner) where owner is not null;
+create index run_admitted on engine.run (project_id) where queued_job is not null;
+create index run_wake on engine.run (wake_at) where wake_at is not null;
+create index run_wake_by_project on engine.run (project_id, wake_at) where wake_at is not null;
+create index run_request on engine.run (owner) where request is not null;
+create index run_by_project on engine.run (project_id, id);
+create index run_finished on engine.run (finished_at) where finished_at is not null;
+create index run_live on engine.run (id) where finished_at is null;
+create index run_troubled on engine.run (state, id) where state in ('paused', 'stuck', 'failed', 'compensated', 'cancelled');
+create index run_by_kind on engine.run (kind, id);
+create index run_by_age on engine.run using brin (created_at) with (pages_per_range = 16);
+create index run_by_correlation on engine.run (correlation_id);
+create index run_by_target on engine.run (target, id) where target is not null;
+create index run_by_parent on engine.run (parent_id) where parent_id is not null;
+
+-- P6: a terminal state never changes, whoever asks.
+create function engine.refuse_change_of_terminal_run() returns trigger language plpgsql as $$
+begin
+    raise exception 'run % is % and can no longer change', old.id, old.state using errcode = 'check_violation';
+end $$;
+create trigger run_terminal_is_final before update on engine.run
+    for each row when (old.finished_at is not null) execute function engine.refuse_change_of_terminal_run();
+
+-- The journal: one row per named operation of a run. There is no foreign key to the run on purpose: rows are
+-- written only together with the guarded update of their run.
+create table engine.step (
+    run_id         uuid        not null,
+    name           text        not null,
+    key            text        not null default '',
+    seq            integer     not null,
+    op             text        not null,
+    state          text        not null,
+    undoable       boolean     not null default false,
+    attempt        integer     not null default 1,
+    -- Attempts before this one no longer count against the retry rule: an operator granted new ones.
+    attempt_base   integer     not null default 0,
+    undo_attempt   integer     not null default 0,
+    undo_base      integer     not null default 0,
+    input_hash     bytea       not null,
+    input          jsonb,
+    output         jsonb,
+    error          jsonb,
+    deadline_at    timestamptz,
+    correlation_id text        not null,
+    worker         uuid,
+    started_at     timestamptz not null,
+    finished_at    timestamptz,
+    primary key (run_id, name, key)
+) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.1);
+
+-- Every try of a step, forward and undo. Replay never reads it, so old days can be dropped.
+create table engine.attempt (
+    at             timestamptz not null,
+    run_id         uuid        not null,
+    name           text        not null,
+    key            text        not null,
+    undo           boolean     not null,
+    attempt        integer     not null,
+    outcome        text        not null,
+    epoch          bigint      not null,
+    error          jsonb,
+    correlation_id text        not null,
+    trace_id       text,
+    worker         uuid        not null,
+    started_at     timestamptz not null
+) partition by range (at);
+create index attempt_by_run on engine.attempt (run_id);
+create table engine.attempt_default partition of engine.attempt default;
+
+-- Signals are kept until taken; the run's `signals` counter is what a suspending driver compares.
+create table engine.signal (
+    run_id     uuid        not null,
+    name       text        not null,
+    dedupe_key text        not null,
+    payload    jsonb       not null,
+    state      text        not null default 'kept' check (state in ('kept', 'taken', 'late')),
+    created_at timestamptz not null default engine.now(),
+    primary key (run_id, name, dedupe_key)
+);
+
+create table engine.schedule (
+    name        text primary key,
+    kind        text        not null,
+    version     integer     not null,
+    cron        text        not null,
+    input       jsonb       not null default '{}',
+    missed      text        not null check (missed in ('skip', 'one', 'all')),
+    overlap     text        not null check (overlap in ('skip', 'queue')),
+    paused      boolean     not null default false,
+    next_at     timestamptz not null,
+    last_at     timestamptz,
+    last_run_id uuid
+);
+-- Each nominal tick fires once, whichever replica wakes first.
+create table engine.tick (
+    schedule text        not null references engine.schedule on delete cascade,
+    nominal  timestamptz not null,
+    run_id   uuid,
+    outcome  text        not null check (outcome in ('fired', 'skipped_overlap', 'missed', 'by_hand')),
+    at       timestamptz not null default engine.now(),
+    primary key (schedule, nominal)
+);
+
+-- Fails the statement that moved fewer runs than it was asked to, so that nothing of it is written.
+create function engine.all_moved(moved bigint, asked bigint) returns boolean language plpgsql stable as $$
+begin
+    if moved <> asked then
+        raise exception 'only % of % runs could move', moved, asked using errcode = 'GE001';
+    end if;
+    return true;
+end $$;
+
+-- What operators asked of runs and schedules.
+create table engine.act (
+    id             uuid primary key,
+    run_id         uuid,
+    schedule       text,
+    act            text        not null,
+    actor          text        not null,
+    reason         text,
+    correlation_id text        not null,
+    at             timestamptz not null default engine.now()
+);
+create index act_by_run on engine.act (run_id);
+
+-- Partitions are made and dropped by the owner on behalf of the serving role, which has no DDL.
+create function engine.make_partitions(days_ahead integer) returns integer
+    language plpgsql security definer set search_path = engine, pg_temp as $$
+declare
+    day  date;
+    made integer := 0;
+begin
+    for day in select generate_series(engine.now()::date, engine.now()::date + days_ahead, interval '1 day')::date loop
+        if to_regclass('engine.attempt_' || to_char(day, 'YYYYMMDD')) is null then
+            begin
+                execute format('create table engine.%I partition of engine.attempt for values from (%L) to (%L)',
+                    'attempt_' || to_char(day, 'YYYYMMDD'), day::timestamp at time zone 'UTC',
+                    (day + 1)::timestamp at time zone 'UTC');
+                made := made + 1;
+            exception
+                -- Another process made it first, or rows of that day already sit in the default partition.
+                when duplicate_table or check_violation then null;
+            end;
+        end if;
+    end loop;
+    return made;
+end $$;
+
+create function engine.drop_partitions(keep_days integer) returns integer
+    language plpgsql security definer set search_path = engine, pg_temp as $$
+declare
+    part    text;
+    dropped integer := 0;
+begin
+    set local lock_timeout = '100ms';
+    for part in
+        select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
+        where i.inhparent = 'engine.attempt'::regclass and c.relname ~ '^attempt_\d{8}$'
+          and to_date(right(c.relname, 8), 'YYYYMMDD') < engine.now()::date - keep_days
+    loop
+        execute format('drop table engine.%I', part);
+        dropped := dropped + 1;
+    end loop;
+    return dropped;
+end $$;
+
+select engine.make_partitions(7);
