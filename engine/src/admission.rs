@@ -1,0 +1,290 @@
+//! Who may have a worker. The backlog is the run table; the queue holds only admitted drives, because its order is
+//! first come first served and cannot be fair.
+//!
+//! A start or wake-up is admitted at once while its project is under its cap and the window (twice all slots) has
+//! room. Otherwise the run stays ready, and whoever frees a slot admits the next, round-robin over projects.
+//! The counts are a snapshot of the database, read at least once a second and kept current locally, so a burst spread
+//! over several processes may pass a cap by what they start within that second.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use tokio::sync::Notify;
+use ulid::Ulid;
+use uuid::Uuid;
+
+use crate::engine::Inner;
+use crate::settings::Settings;
+
+pub(crate) const QUEUE: &str = "drive";
+const FRESH: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub(crate) struct Admission {
+    cap: i64,
+    counts: Mutex<Counts>,
+    /// Wakes the local admitter.
+    pub(crate) nudge: Notify,
+    /// Something was left for the admitter by a transaction that has yet to commit.
+    left: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    read: Option<Instant>,
+    window: i64,
+    total: i64,
+    by_project: HashMap<Uuid, i64>,
+    /// Places given in the last second: their transactions may not have committed when the counts are read.
+    recent: VecDeque<(Instant, Uuid)>,
+    /// The admitter is at work: starts leave their run to it, so that no place is given twice.
+    admitting: bool,
+}
+
+impl Admission {
+    pub(crate) fn new(settings: &Settings) -> Admission {
+        let left = AtomicBool::new(false);
+        Admission { cap: settings.project_cap, counts: Mutex::default(), nudge: Notify::new(), left }
+    }
+
+    /// Takes a place for one run of the project, if there is one.
+    pub(crate) async fn admit(&self, conn: &mut PgConnection, project: Uuid) -> sqlx::Result<bool> {
+        if self.with(|c| c.read.is_none_or(|at| at.elapsed() > FRESH)) {
+            self.refresh(conn).await?;
+        }
+        let admitted = self.with(|c| {
+            let used = c.by_project.entry(project).or_default();
+            let room = !c.admitting && *used < self.cap && c.total < c.window;
+            if room {
+                *used += 1;
+                c.total += 1;
+                c.recent.push_back((Instant::now(), project));
+            }
+            room
+        });
+        if !admitted {
+            self.leave();
+        }
+        Ok(admitted)
+    }
+
+    fn taken_lately(&self) -> Vec<Uuid> {
+        self.with(|c| {
+            c.recent.iter().filter(|(at, _)| at.elapsed() < FRESH).map(|(_, project)| *project).collect()
+        })
+    }
+
+    /// Notes that the admitter has something to do once the caller's transaction commits.
+    pub(crate) fn leave(&self) {
+        self.left.store(true, Ordering::Release);
+    }
+
+    /// Called after that commit.
+    pub(crate) fn committed(&self) {
+        if self.left.swap(false, Ordering::AcqRel) {
+            self.nudge.notify_one();
+        }
+    }
+
+    /// A drive ended and gave its place back.
+    pub(crate) fn freed(&self, project: Uuid) {
+        let was_full = self.with(|c| {
+            let was_full = c.total >= c.window || c.by_project.get(&project).is_some_and(|n| *n >= self.cap);
+            c.total = (c.total - 1).max(0);
+            if let Some(used) = c.by_project.get_mut(&project) {
+                *used = (*used - 1).max(0);
+            }
+            was_full
+        });
+        if was_full {
+            self.nudge.notify_one();
+        }
+    }
+
+    pub(crate) async fn refresh(&self, conn: &mut PgConnection) -> sqlx::Result<()> {
+        let slots = sqlx::query_scalar!(
+            r#"select coalesce(sum(slots), 0)::bigint as "slots!" from engine.incarnation
+               where died_at is null and expires_at > clock_timestamp()"#
+        )
+        .fetch_one(&mut *conn)
+        .await?;
+        let rows = sqlx::query!(
+            r#"select project_id, count(*) as "used!" from engine.run where queued_job is not null group by project_id"#
+        )
+        .fetch_all(conn)
+        .await?;
+        self.with(|c| {
+            c.read = Some(Instant::now());
+            c.window = 2 * slots;
+            c.by_project = rows.iter().map(|r| (r.project_id, r.used)).collect();
+            c.total = c.by_project.values().sum();
+            c.recent.retain(|(at, _)| at.elapsed() < FRESH);
+            // Counting some twice only sends the next start through the admitter; missing some would pass the cap.
+            for (_, project) in &c.recent {
+                *c.by_project.entry(*project).or_default() += 1;
+            }
+        });
+        Ok(())
+    }
+
+    fn with<T>(&self, f: impl FnOnce(&mut Counts) -> T) -> T {
+        f(&mut self.counts.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Held while the admitter gives places.
+struct Turn<'a>(&'a Admission);
+
+impl Turn<'_> {
+    fn take(admission: &Admission) -> Turn<'_> {
+        admission.with(|c| c.admitting = true);
+        Turn(admission)
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        // What was just admitted counts from the next look at the database on.
+        self.0.with(|c| (c.admitting, c.read) = (false, None));
+    }
+}
+
+/// The queue's ids are ULIDs; ours are made here so that the run can name its job in the same statement.
+pub(crate) fn new_job() -> String {
+    Ulid::generate().to_string()
+}
+
+/// Queues the run now if it may be, else marks it ready. The caller's transaction already woke or changed it.
+pub(crate) async fn admit_or_ready(
+    engine: &Inner,
+    conn: &mut PgConnection,
+    run: Uuid,
+    project: Uuid,
+) -> sqlx::Result<()> {
+    if engine.admission.admit(conn, project).await? {
+        queue(conn, &[run]).await?;
+    } else {
+        sqlx::query!(
+            "update engine.run set wake_at = engine.now() where id = $1 and queued_job is null and owner is null",
+            run
+        )
+        .execute(conn)
+        .await?;
+    }
+    Ok(())
+}
+
+/// Gives each of these runs a job, unless it has one already.
+async fn queue(conn: &mut PgConnection, runs: &[Uuid]) -> sqlx::Result<u64> {
+    let jobs: Vec<String> = runs.iter().map(|_| new_job()).collect();
+    let done = sqlx::query!(
+        r#"
+        with admitted as (
+            update engine.run r set queued_job = a.job, queued_at = engine.now(), wake_at = null
+            from unnest($1::uuid[], $2::text[]) as a (id, job)
+            where r.id = a.id and r.queued_job is null and r.owner is null and r.finished_at is null
+              and r.state <> 'stuck' and (r.state <> 'paused' or r.wake_at is not null)
+            returning r.id, r.queued_job
+        )
+        insert into apalis.jobs (id, job_type, job, run_at)
+        select queued_job, $3, convert_to(id::text, 'UTF8'), now() from admitted
+        "#,
+        runs,
+        &jobs,
+        QUEUE
+    )
+    .execute(conn)
+    .await?;
+    Ok(done.rows_affected())
+}
+
+/// Admits what is due, at most one window's worth, one run per project in turn. Returns how many were admitted and
+/// when the next run wants to wake.
+pub(crate) async fn admit_due(engine: &Inner) -> sqlx::Result<(u64, Option<DateTime<Utc>>, DateTime<Utc>)> {
+    let mut tx = engine.db.drives.begin().await?;
+    let next = sqlx::query!(
+        r#"select (select wake_at from engine.run where wake_at is not null order by wake_at limit 1) as first,
+                  engine.now() as "now!""#
+    )
+    .fetch_one(&mut *tx)
+    .await?;
+    let now = next.now;
+    if next.first.is_none_or(|at| at > now) {
+        tx.commit().await?;
+        return Ok((0, next.first, now));
+    }
+    let _turn = Turn::take(&engine.admission);
+    engine.admission.refresh(&mut tx).await?;
+    let room = engine.admission.with(|c| c.window - c.total);
+    let mut admitted = 0;
+    if room > 0 {
+        let taken = engine.admission.taken_lately();
+        let due = due(&mut tx, now, engine.admission.cap, room, &taken).await?;
+        admitted = queue(&mut tx, &due).await?;
+    }
+    tx.commit().await?;
+    if admitted > 0 {
+        engine.bell.ring();
+    }
+    Ok((admitted, next.first, now))
+}
+
+/// Walks the projects that have anything due by skipping along the index, and takes from each up to its free places.
+/// `taken` are places the database may not show yet; counting one twice only postpones an admission.
+async fn due(
+    conn: &mut PgConnection,
+    now: DateTime<Utc>,
+    cap: i64,
+    room: i64,
+    taken: &[Uuid],
+) -> sqlx::Result<Vec<Uuid>> {
+    sqlx::query_scalar!(
+        r#"
+        with recursive project as (
+            (select project_id from engine.run where wake_at is not null order by project_id limit 1)
+            union all
+            select (select r.project_id from engine.run r
+                    where r.wake_at is not null and r.project_id > p.project_id order by r.project_id limit 1)
+            from project p where p.project_id is not null
+        ), place as (
+            select p.project_id, least($3, $2 - (select count(*) from engine.run a
+                where a.project_id = p.project_id and a.queued_job is not null)
+                - (select count(*) from unnest($4::uuid[]) as t (project_id) where t.project_id = p.project_id)) as free
+            from project p where p.project_id is not null
+        )
+        select d.id as "id!" from place p cross join lateral (
+            select r.id, r.wake_at, row_number() over (order by r.wake_at, r.id) as turn
+            from engine.run r where r.project_id = p.project_id and r.wake_at <= $1
+            order by r.wake_at, r.id limit greatest(p.free, 0)
+        ) d
+        order by d.turn, d.wake_at limit $3
+        "#,
+        now,
+        cap,
+        room,
+        taken
+    )
+    .fetch_all(conn)
+    .await
+}
+
+/// Ready runs of a project, counted no further than the limit that matters.
+pub(crate) async fn backlog_reached(
+    conn: &mut PgConnection,
+    project: Uuid,
+    limit: i64,
+) -> sqlx::Result<bool> {
+    let ready = sqlx::query_scalar!(
+        r#"select count(*) as "n!" from (select 1 from engine.run
+           where project_id = $1 and wake_at <= (select engine.now()) limit $2) ready"#,
+        project,
+        limit
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok(ready >= limit)
+}

@@ -1,0 +1,155 @@
+//! A checkpoint in a transaction of its own, together with an effect in our own database: both or neither.
+//!
+//! The effect comes first and the guarded run update last, so the run's row is locked only briefly. Either part may be
+//! repeated after contention or a lost connection; whether a lost COMMIT took effect is read off the checkpoint's token.
+
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use sqlx::PgConnection;
+use tracing::warn;
+use uuid::Uuid;
+
+use crate::checkpoint::{self, Checkpoint, Entries, Fate, Moved, is_fence};
+use crate::committer::Verdict;
+use crate::core::Core;
+use crate::database::{is_contention, is_outage};
+use crate::fault::Fault;
+
+pub(crate) enum Alone {
+    /// Both are committed; these are the journal rows the effect added.
+    Moved(Moved, Entries),
+    /// The checkpoint did not go through, and so neither did the effect.
+    Verdict(Verdict),
+    /// The effect itself failed; nothing was written.
+    Fault(Fault),
+    /// The incarnation ended before the outcome was known.
+    Ended,
+}
+
+/// One try that did not settle the matter.
+enum Unsettled {
+    Again(sqlx::Error),
+    CommitUnknown(Box<Checkpoint>, Entries, sqlx::Error),
+}
+
+/// What is committed together with a checkpoint. Both parts may run again and touch nothing but the connection.
+pub(crate) trait Together: Send + Sync {
+    /// Runs first and may add journal rows to the checkpoint.
+    fn effect<'c>(&'c self, _conn: &'c mut PgConnection) -> BoxFuture<'c, Result<Entries, Fault>> {
+        Box::pin(async { Ok(Entries::default()) })
+    }
+
+    /// Runs once the run's row has moved.
+    fn after<'c>(&'c self, _conn: &'c mut PgConnection) -> BoxFuture<'c, sqlx::Result<()>> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+pub(crate) async fn write(core: &Core, template: &Checkpoint, together: &dyn Together) -> Alone {
+    loop {
+        let unsettled = match attempt(core, template, together).await {
+            Ok(alone) => return alone,
+            Err(unsettled) => unsettled,
+        };
+        let error = match unsettled {
+            Unsettled::Again(error) => error,
+            Unsettled::CommitUnknown(checkpoint, added, error) => {
+                warn!(%error, run = %core.run, "a commit's answer was lost; reading it back");
+                match read_back(core, &checkpoint).await {
+                    Some(Some(moved)) => return Alone::Moved(moved, added),
+                    Some(None) => error,
+                    None => return Alone::Ended,
+                }
+            }
+        };
+        if !is_contention(&error) {
+            core.engine.stats.pressure_begins();
+        }
+        if core.reins.ended() {
+            return Alone::Ended;
+        }
+        tokio::time::sleep(Duration::from_millis(20 + u64::from(rand::random::<u8>()))).await;
+    }
+}
+
+async fn attempt(core: &Core, template: &Checkpoint, together: &dyn Together) -> Result<Alone, Unsettled> {
+    let mut tx = core.engine.db.drives.begin().await.map_err(Unsettled::Again)?;
+    let added = match together.effect(&mut tx).await {
+        Ok(added) => added,
+        Err(fault) => return Ok(Alone::Fault(fault)),
+    };
+    // Each try has a token of its own: reading back must not mistake an earlier one for this.
+    let mut checkpoint = Checkpoint { token: Uuid::new_v4(), ..template.clone() };
+    checkpoint.entries.add(&added);
+    let moved = match checkpoint::write(&mut tx, core.owner, &[&checkpoint]).await {
+        Ok(mut moved) => moved.remove(&core.run),
+        Err(error) if is_fence(&error) => None,
+        Err(error) if is_contention(&error) || is_outage(&error) => return Err(Unsettled::Again(error)),
+        Err(error) => return Ok(Alone::Verdict(Verdict::Refused(error.to_string()))),
+    };
+    let Some(moved) = moved else {
+        drop(tx);
+        return Ok(Alone::Verdict(why_unmoved(core, &checkpoint).await));
+    };
+    match together.after(&mut tx).await {
+        Ok(()) => {}
+        Err(error) if is_contention(&error) || is_outage(&error) => return Err(Unsettled::Again(error)),
+        Err(error) => return Ok(Alone::Verdict(Verdict::Refused(error.to_string()))),
+    }
+    match tx.commit().await {
+        Ok(()) => {
+            core.engine.stats.wrote(1);
+            Ok(Alone::Moved(moved, added))
+        }
+        Err(error) => Err(Unsettled::CommitUnknown(Box::new(checkpoint), added, error)),
+    }
+}
+
+/// `Some(Some)` it is there, `Some(None)` it is certainly not, `None` the incarnation ended first.
+async fn read_back(core: &Core, checkpoint: &Checkpoint) -> Option<Option<Moved>> {
+    loop {
+        let row = async {
+            let mut tx = core.engine.db.drives.begin().await?;
+            let row = sqlx::query!(
+                "select token, request, signals from engine.run where id = $1 for update",
+                core.run
+            )
+            .fetch_optional(&mut *tx)
+            .await?;
+            tx.commit().await?;
+            Ok::<_, sqlx::Error>(row)
+        };
+        match row.await {
+            Ok(row) => {
+                let mine = row.filter(|r| r.token == Some(checkpoint.token));
+                return Some(mine.map(|r| Moved { request: r.request, signals: r.signals }));
+            }
+            Err(_) if core.reins.ended() => return None,
+            Err(_) => tokio::time::sleep(Duration::from_millis(200)).await,
+        }
+    }
+}
+
+async fn why_unmoved(core: &Core, checkpoint: &Checkpoint) -> Verdict {
+    let Fate::Rest(rest) = &checkpoint.fate else { return Verdict::Fenced };
+    let row = async {
+        let mut session = core.engine.db.drives.session().await?;
+        let row = sqlx::query!("select epoch, seq, owner, signals from engine.run where id = $1", core.run)
+            .fetch_optional(&mut *session)
+            .await?;
+        session.commit().await?;
+        Ok::<_, sqlx::Error>(row)
+    };
+    match row.await {
+        Ok(Some(r))
+            if r.epoch == checkpoint.epoch
+                && r.seq == checkpoint.seq
+                && r.owner == Some(core.owner)
+                && rest.seen.is_some_and(|seen| seen != r.signals) =>
+        {
+            Verdict::SignalsMoved
+        }
+        _ => Verdict::Fenced,
+    }
+}

@@ -1,0 +1,128 @@
+//! Taking a run: owner and epoch change in one guarded write, and the journal comes with it.
+//!
+//! A job whose run has another job by now, is owned, at rest for good or finished claims nothing; the job is then
+//! simply done. A process whose lease ended claims nothing either.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::journal::{Journal, Kept};
+
+/// What a driver knows of its run from the start.
+#[derive(Debug)]
+pub(crate) struct Claimed {
+    pub(crate) id: Uuid,
+    pub(crate) kind: String,
+    pub(crate) version: i32,
+    pub(crate) org_id: Option<Uuid>,
+    pub(crate) project_id: Uuid,
+    pub(crate) correlation_id: String,
+    pub(crate) trace_id: Option<String>,
+    pub(crate) target: Option<String>,
+    pub(crate) parent: Option<(Uuid, String)>,
+    pub(crate) inherits: Option<Uuid>,
+    pub(crate) input: String,
+    pub(crate) epoch: i64,
+    pub(crate) seq: i32,
+    pub(crate) unwinding: bool,
+    pub(crate) pivoted: bool,
+    pub(crate) cancelling: bool,
+    pub(crate) signals: i32,
+    pub(crate) request: Option<String>,
+    pub(crate) claims: i32,
+    pub(crate) now: DateTime<Utc>,
+    pub(crate) journal: Journal,
+    pub(crate) kept: Vec<Kept>,
+}
+
+/// A run to claim, by the job that names it. The token finds a claim again whose answer was lost.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    pub(crate) run: Uuid,
+    pub(crate) job: String,
+    pub(crate) token: Uuid,
+}
+
+/// Claims the runs of these jobs; those that could not be claimed are absent from the answer.
+pub(crate) async fn claim(
+    conn: &mut PgConnection,
+    owner: Uuid,
+    asked: &[Wanted],
+) -> sqlx::Result<HashMap<Uuid, Claimed>> {
+    let ids: Vec<Uuid> = asked.iter().map(|w| w.run).collect();
+    let jobs: Vec<&str> = asked.iter().map(|w| w.job.as_str()).collect();
+    let tokens: Vec<Uuid> = asked.iter().map(|w| w.token).collect();
+    let rows = sqlx::query!(
+        r#"
+        with clock as materialized (select engine.now() as now),
+        -- Locked, so that a process is not declared dead, and its runs freed, while it claims one more.
+        alive as materialized (
+            select 1 from engine.incarnation i
+            where i.id = $3 and i.died_at is null and i.expires_at > clock_timestamp() for share
+        )
+        update engine.run r set
+            epoch = r.epoch + 1,
+            owner = $3,
+            token = asked.token,
+            state = case when r.unwinding then 'compensating' else 'running' end,
+            started_at = coalesce(r.started_at, clock.now),
+            updated_at = clock.now,
+            claims = r.claims + 1,
+            wake_at = null,
+            cause = null,
+            cause_detail = null,
+            step_deadline = null
+        from unnest($1::uuid[], $2::text[], $4::uuid[]) as asked (id, job, token) cross join clock
+        where r.id = asked.id and r.queued_job is not distinct from asked.job 
+          and (r.owner is null or (r.owner = $3 and r.token = asked.token))
+          and r.state not in ('stuck', 'succeeded', 'failed', 'compensated', 'cancelled')
+          and exists (select 1 from alive)
+        returning r.id, r.kind, r.version, r.org_id, r.project_id, r.correlation_id, r.trace_id, r.target, r.parent_id,
+            r.parent_step, r.inherits, r.input::text as "input!", r.epoch, r.seq, r.unwinding, r.pivoted, r.cancelling, r.signals, r.request,
+            r.claims, clock.now as "now!"
+        "#,
+        &ids,
+        &jobs as &[&str],
+        owner,
+        &tokens
+    )
+    .fetch_all(&mut *conn)
+    .await?;
+
+    let begun: Vec<Uuid> = rows.iter().filter(|r| r.seq > 0 || r.signals > 0).map(|r| r.id).collect();
+    let mut journals = Journal::load(&mut *conn, &begun).await?;
+    let mut kept = Kept::load(conn, &begun).await?;
+    Ok(rows
+        .into_iter()
+        .map(|r| {
+            let claimed = Claimed {
+                id: r.id,
+                kind: r.kind,
+                version: r.version,
+                org_id: r.org_id,
+                project_id: r.project_id,
+                correlation_id: r.correlation_id,
+                trace_id: r.trace_id,
+                target: r.target,
+                parent: r.parent_id.zip(r.parent_step),
+                inherits: r.inherits,
+                input: r.input,
+                epoch: r.epoch,
+                seq: r.seq,
+                unwinding: r.unwinding,
+                pivoted: r.pivoted,
+                cancelling: r.cancelling,
+                signals: r.signals,
+                request: r.request,
+                claims: r.claims,
+                now: r.now,
+                journal: journals.remove(&r.id).unwrap_or_default(),
+                kept: kept.remove(&r.id).unwrap_or_default(),
+            };
+            (r.id, claimed)
+        })
+        .collect())
+}

@@ -1,0 +1,331 @@
+//! Group commit: the checkpoints of all drivers in this process share transactions, and each driver goes on only after
+//! the commit its row is in. There is no delay timer: a lane takes what is queued, so a lone run pays one commit per
+//! step and a thousand runs share each.
+//!
+//! A lane never guesses. Contention is retried; a refused batch is split until the one bad row stands alone; after a
+//! lost connection the rows are read again under lock, and the random token of each checkpoint tells whether it is there.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+use uuid::Uuid;
+
+use crate::checkpoint::{self, Checkpoint, Fate, Moved, is_fence};
+use crate::claim::{self, Claimed, Wanted};
+use crate::database::{Database, is_contention, is_outage};
+use crate::settings::Settings;
+use crate::stats::Stats;
+
+/// What became of a checkpoint.
+#[derive(Debug)]
+pub(crate) enum Verdict {
+    Moved(Moved),
+    /// The run is still ours, but a signal came since the driver looked.
+    SignalsMoved,
+    /// The run is no longer ours.
+    Fenced,
+    /// The database will never take this row.
+    Refused(String),
+}
+
+/// With no more drives than this there is nothing to batch: their checkpoints are written on the spot, which spares
+/// each step two hand-overs between threads.
+const FEW: i64 = 2;
+
+#[derive(Debug)]
+enum Ask {
+    Claim { wanted: Wanted, reply: oneshot::Sender<Option<Claimed>> },
+    Write { checkpoint: Box<Checkpoint>, reply: oneshot::Sender<Verdict> },
+}
+
+/// The lanes of one process incarnation. They stop when `alive` is cancelled; whoever waits then learns nothing.
+#[derive(Debug)]
+pub(crate) struct Committer {
+    lanes: Vec<(mpsc::Sender<Ask>, Arc<Lane>)>,
+    stats: Arc<Stats>,
+}
+
+impl Committer {
+    pub(crate) fn start(
+        db: &Database,
+        settings: &Settings,
+        owner: Uuid,
+        alive: &CancellationToken,
+        stats: &Arc<Stats>,
+    ) -> Committer {
+        let lanes = (0..settings.lanes.max(1))
+            .map(|_| {
+                let (sender, asks) = mpsc::channel(settings.lane_queue);
+                let lane = Arc::new(Lane {
+                    db: db.clone(),
+                    owner,
+                    rows: settings.lane_rows,
+                    bytes: settings.lane_bytes,
+                    alive: alive.clone(),
+                    stats: Arc::clone(stats),
+                });
+                tokio::spawn(Arc::clone(&lane).run(asks));
+                (sender, lane)
+            })
+            .collect();
+        Committer { lanes, stats: Arc::clone(stats) }
+    }
+
+    pub(crate) async fn claim(&self, run: Uuid, job: String) -> Option<Claimed> {
+        let (reply, answer) = oneshot::channel();
+        let wanted = Wanted { run, job, token: Uuid::new_v4() };
+        self.send(run, Ask::Claim { wanted, reply }).await;
+        answer.await.ok().flatten()
+    }
+
+    /// `None` when the incarnation ended before the outcome was known.
+    pub(crate) async fn write(&self, checkpoint: Checkpoint) -> Option<Verdict> {
+        let (reply, answer) = oneshot::channel();
+        self.send(checkpoint.run, Ask::Write { checkpoint: Box::new(checkpoint), reply }).await;
+        answer.await.ok()
+    }
+
+    async fn send(&self, run: Uuid, ask: Ask) {
+        // The last bytes of a UUIDv7 are random, so they spread runs over the lanes.
+        let (sender, lane) = &self.lanes[usize::from(run.as_bytes()[15]) % self.lanes.len()];
+        if self.stats.drives_in_flight.load(Relaxed) <= FEW {
+            lane.at_once(ask).await;
+        } else if let Err(mpsc::error::TrySendError::Full(ask)) = sender.try_send(ask) {
+            self.stats.pressure_begins();
+            // A closed lane drops the ask, and with it the reply: the caller sees that as the end.
+            let _ = sender.send(ask).await;
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Lane {
+    db: Database,
+    owner: Uuid,
+    rows: usize,
+    bytes: usize,
+    alive: CancellationToken,
+    stats: Arc<Stats>,
+}
+
+type Pending = (Box<Checkpoint>, oneshot::Sender<Verdict>);
+
+impl Lane {
+    async fn run(self: Arc<Lane>, mut asks: mpsc::Receiver<Ask>) {
+        tokio::select! {
+            () = self.alive.cancelled() => {}
+            () = self.serve(&mut asks) => {}
+        }
+    }
+
+    async fn at_once(&self, ask: Ask) {
+        let mut alone = vec![ask];
+        tokio::select! {
+            () = self.alive.cancelled() => {}
+            () = self.process(&mut alone) => {}
+        }
+    }
+
+    async fn serve(&self, asks: &mut mpsc::Receiver<Ask>) {
+        let mut taken = Vec::with_capacity(self.rows);
+        while asks.recv_many(&mut taken, self.rows).await > 0 {
+            self.process(&mut taken).await;
+        }
+    }
+
+    async fn process(&self, taken: &mut Vec<Ask>) {
+        let mut claims = Vec::new();
+        let mut batch: Vec<Pending> = Vec::with_capacity(taken.len());
+        let mut bytes = 0;
+        for ask in taken.drain(..) {
+            match ask {
+                Ask::Claim { wanted, reply } => claims.push((wanted, reply)),
+                Ask::Write { checkpoint, reply } => {
+                    bytes += checkpoint.bytes();
+                    batch.push((checkpoint, reply));
+                    if bytes > self.bytes {
+                        self.write(std::mem::take(&mut batch)).await;
+                        bytes = 0;
+                    }
+                }
+            }
+        }
+        self.write(batch).await;
+        self.claim(claims).await;
+    }
+
+    async fn claim(&self, asks: Vec<(Wanted, oneshot::Sender<Option<Claimed>>)>) {
+        if asks.is_empty() {
+            return;
+        }
+        let (asked, replies): (Vec<Wanted>, Vec<_>) = asks.into_iter().unzip();
+        let mut patience = Patience::default();
+        let mut claimed = loop {
+            match self.try_claim(&asked).await {
+                Ok(claimed) => break claimed,
+                Err(error) => self.endure(&error, &mut patience).await,
+            }
+        };
+        self.stats.wrote(claimed.len());
+        for (wanted, reply) in asked.into_iter().zip(replies) {
+            let _ = reply.send(claimed.remove(&wanted.run));
+        }
+    }
+
+    async fn try_claim(&self, asked: &[Wanted]) -> sqlx::Result<HashMap<Uuid, Claimed>> {
+        let mut session = self.db.lanes.session().await?;
+        let claimed = claim::claim(&mut session, self.owner, asked).await?;
+        session.commit().await?;
+        Ok(claimed)
+    }
+
+    /// Answers every checkpoint of the batch, however many tries that takes.
+    async fn write(&self, batch: Vec<Pending>) {
+        let (going_on, resting): (Vec<Pending>, Vec<Pending>) =
+            batch.into_iter().partition(|(c, _)| c.goes_on());
+        let mut todo: Vec<Vec<Pending>> =
+            [resting, going_on].into_iter().filter(|part| !part.is_empty()).collect();
+        let mut patience = Patience::default();
+        while let Some(mut part) = todo.pop() {
+            match self.try_write(&part).await {
+                Ok(moved) => {
+                    self.stats.wrote(part.len());
+                    answer(part, moved);
+                }
+                Err(error) if is_fence(&error) && part.len() == 1 => {
+                    // Read again to tell a fence from a signal; what is neither was fenced in between.
+                    for (_, reply) in self.sort_out(part).await {
+                        let _ = reply.send(Verdict::Fenced);
+                    }
+                }
+                Err(error) if is_contention(&error) => {
+                    self.stats.contended();
+                    patience.wait().await;
+                    todo.push(part);
+                }
+                Err(error) if is_outage(&error) => {
+                    self.endure(&error, &mut patience).await;
+                    let unwritten = self.sort_out(part).await;
+                    if !unwritten.is_empty() {
+                        todo.push(unwritten);
+                    }
+                }
+                Err(error) if part.len() == 1 => {
+                    warn!(%error, run = %part[0].0.run, "the database refused a checkpoint");
+                    for (_, reply) in part {
+                        let _ = reply.send(Verdict::Refused(error.to_string()));
+                    }
+                }
+                Err(_) => {
+                    self.stats.split();
+                    let half = part.split_off(part.len() / 2);
+                    todo.push(half);
+                    todo.push(part);
+                }
+            }
+        }
+    }
+
+    async fn try_write(&self, part: &[Pending]) -> sqlx::Result<HashMap<Uuid, Moved>> {
+        let batch: Vec<&Checkpoint> = part.iter().map(|(checkpoint, _)| checkpoint.as_ref()).collect();
+        let mut session = self.db.lanes.session().await?;
+        let moved = checkpoint::write(&mut session, self.owner, &batch).await?;
+        session.commit().await?;
+        Ok(moved)
+    }
+
+    /// Reads the rows under lock, which waits for any older backend to end, and answers all whose fate is clear.
+    /// Returns those that are certainly not written and still ours to write.
+    async fn sort_out(&self, part: Vec<Pending>) -> Vec<Pending> {
+        let ids: Vec<Uuid> = part.iter().map(|(checkpoint, _)| checkpoint.run).collect();
+        let mut patience = Patience::default();
+        let rows = loop {
+            match self.read_under_lock(&ids).await {
+                Ok(rows) => break rows,
+                Err(error) => self.endure(&error, &mut patience).await,
+            }
+        };
+        let mut unwritten = Vec::new();
+        for (checkpoint, reply) in part {
+            let row = rows.get(&checkpoint.run);
+            let ours = row.is_some_and(|r| {
+                r.epoch == checkpoint.epoch && r.seq == checkpoint.seq && r.owner == Some(self.owner)
+            });
+            match row {
+                Some(row) if row.token == Some(checkpoint.token) => {
+                    let _ = reply.send(Verdict::Moved(row.moved.clone()));
+                }
+                Some(row) if ours && looked_at(&checkpoint).is_some_and(|seen| seen != row.moved.signals) => {
+                    let _ = reply.send(Verdict::SignalsMoved);
+                }
+                Some(_) if ours => unwritten.push((checkpoint, reply)),
+                _ => {
+                    let _ = reply.send(Verdict::Fenced);
+                }
+            }
+        }
+        unwritten
+    }
+
+    async fn read_under_lock(&self, ids: &[Uuid]) -> sqlx::Result<HashMap<Uuid, Standing>> {
+        let mut tx = self.db.lanes.begin().await?;
+        let rows = sqlx::query!(
+            "select id, epoch, seq, owner, token, request, signals from engine.run where id = any($1) order by id for update",
+            ids
+        )
+        .fetch_all(&mut *tx)
+        .await?;
+        tx.commit().await?;
+        Ok(rows
+            .into_iter()
+            .map(|r| {
+                let moved = Moved { request: r.request, signals: r.signals };
+                (r.id, Standing { epoch: r.epoch, seq: r.seq, owner: r.owner, token: r.token, moved })
+            })
+            .collect())
+    }
+
+    async fn endure(&self, error: &sqlx::Error, patience: &mut Patience) {
+        self.stats.pressure_begins();
+        warn!(%error, "the committer waits for the database");
+        patience.wait().await;
+    }
+}
+
+fn answer(part: Vec<Pending>, mut moved: HashMap<Uuid, Moved>) {
+    for (checkpoint, reply) in part {
+        let _ = reply.send(moved.remove(&checkpoint.run).map_or(Verdict::Fenced, Verdict::Moved));
+    }
+}
+
+struct Standing {
+    epoch: i64,
+    seq: i32,
+    owner: Option<Uuid>,
+    token: Option<Uuid>,
+    moved: Moved,
+}
+
+fn looked_at(checkpoint: &Checkpoint) -> Option<i32> {
+    match &checkpoint.fate {
+        Fate::Rest(rest) => rest.seen,
+        _ => None,
+    }
+}
+
+/// Waits that grow from 10 ms to half a second.
+#[derive(Default)]
+struct Patience(u32);
+
+impl Patience {
+    async fn wait(&mut self) {
+        let longest = Duration::from_millis(10 << self.0.min(6)).min(Duration::from_millis(500));
+        self.0 += 1;
+        tokio::time::sleep(longest.mul_f64(0.5 + rand::random::<f64>() / 2.0)).await;
+    }
+}

@@ -1,0 +1,208 @@
+//! Where a run goes from here: on, back, to rest, or to its end. Each way is one checkpoint that also says why.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+
+use super::Core;
+use crate::checkpoint::{Entries, Fate, Rest};
+use crate::fault::{Fault, Halt, Reason, Stop};
+use crate::journal::{Kept, StepId};
+use crate::registry::OnExhausted;
+use crate::reins::Request;
+use crate::retry::Retry;
+use crate::state::{Cause, RunState, StepState};
+
+impl Core {
+    /// Commits a try that failed and says what comes of it: the number of the next try, or the end of this drive.
+    pub(crate) async fn failed(
+        &mut self,
+        id: &StepId,
+        started: DateTime<Utc>,
+        outcome: &'static str,
+        fault: &Fault,
+        rule: Retry,
+    ) -> Result<(), Halt> {
+        self.engine.stats.steps_failed.fetch_add(1, Relaxed);
+        let Some(entry) = self.journal.get(id) else { return Err(Stop::Fenced.into()) };
+        let (attempt, used) = (entry.attempt, (entry.attempt - entry.attempt_base).max(0));
+        let error = self.words(fault.reason());
+        self.tried(id, false, attempt, started, outcome, Some(error.clone()));
+        let exhausted = u32::try_from(used).unwrap_or(0) >= rule.attempts;
+        match fault {
+            Fault::Retry(_) if !exhausted => {
+                let delay = rule.delay(u32::try_from(used).unwrap_or(1));
+                return self.try_again(id, delay, error).await;
+            }
+            Fault::NeedsOperator(reason) => {
+                self.note(id, StepState::Failed, None, Some(error));
+                return Err(self.exhausted(id, reason, None).await);
+            }
+            Fault::Retry(reason) | Fault::Terminal(reason) => {
+                self.note(id, StepState::Failed, None, Some(error));
+                let pause = matches!(fault, Fault::Retry(_)) && self.kind.on_exhausted == OnExhausted::Pause;
+                if self.past_pivot() {
+                    let again = self.clock.after(self.engine.settings.slow_retry);
+                    Err(self.exhausted(id, reason, Some(again)).await)
+                } else if pause {
+                    Err(self.exhausted(id, reason, None).await)
+                } else {
+                    Err(self.turn_back(reason).await)
+                }
+            }
+        }
+    }
+
+    /// Short waits stay in the driver; long ones release the run until the database's clock says so.
+    async fn try_again(&mut self, id: &StepId, delay: Duration, error: String) -> Result<(), Halt> {
+        if delay < self.engine.settings.inline_retry {
+            self.note(id, StepState::Pending, None, Some(error));
+            self.checkpoint(Fate::GoOn, None).await?;
+            tokio::select! {
+                () = tokio::time::sleep(delay) => {}
+                () = self.reins.pulled(self.deaf_to_cancel()) => {}
+            }
+            return self.obey().await;
+        }
+        self.note(id, StepState::Pending, None, Some(error.clone()));
+        let rest = Rest {
+            wake_at: Some(self.clock.after(delay)),
+            detail: Some(self.detail(
+                &json!({"step": id.to_string(), "error": serde_json::from_str::<Value>(&error).ok()}),
+            )),
+            ..Rest::new(RunState::Waiting, Some(Cause::Backoff))
+        };
+        Err(self.rest(rest).await)
+    }
+
+    async fn exhausted(&mut self, id: &StepId, reason: &Reason, again: Option<DateTime<Utc>>) -> Halt {
+        let detail = json!({"step": id.to_string(), "error": reason});
+        let rest = Rest {
+            detail: Some(self.detail(&detail)),
+            wake_at: again,
+            error: Some(self.words(reason)),
+            ..Rest::new(RunState::Paused, Some(Cause::RetriesExhausted))
+        };
+        self.rest(rest).await
+    }
+
+    /// The try was cut short from outside; whether it took effect is unknown.
+    pub(crate) fn interrupted(&mut self, id: &StepId, started: DateTime<Utc>) {
+        let attempt = self.journal.get(id).map_or(1, |e| e.attempt);
+        self.tried(id, false, attempt, started, "cancelled", None);
+        self.note(id, StepState::Ambiguous, None, None);
+    }
+
+    /// Does what an operator or the stopping process asked, if anything.
+    pub(crate) async fn obey(&mut self) -> Result<(), Halt> {
+        if self.reins.draining() {
+            let state = if self.unwinding { RunState::Compensating } else { RunState::Queued };
+            let rest = Rest { wake_at: Some(self.clock.now()), ..Rest::new(state, None) };
+            return Err(self.rest(rest).await);
+        }
+        match self.reins.request() {
+            Some(Request::Pause) => {
+                let rest = Rest {
+                    clears_request: true,
+                    ..Rest::new(RunState::Paused, Some(Cause::PausedByOperator))
+                };
+                Err(self.rest(rest).await)
+            }
+            Some(Request::Cancel) if !self.deaf_to_cancel() => {
+                let reason =
+                    Reason { code: "cancelled".into(), message: "an operator cancelled the run".into() };
+                Err(self.turn_back(&reason).await)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Turns the run around, or ends it where nothing has to be undone.
+    pub(crate) async fn turn_back(&mut self, reason: &Reason) -> Halt {
+        if self.unwinding {
+            return Stop::Turned.into();
+        }
+        let error = Some(self.words(reason));
+        if self.past_pivot() {
+            let detail = json!({"error": reason, "problem": "the run failed past its point of no return"});
+            let mut rest = Rest::new(RunState::Paused, Some(Cause::RetriesExhausted));
+            rest.detail = Some(self.detail(&detail));
+            rest.error = error;
+            return self.rest(rest).await;
+        }
+        if self.journal.owed().is_empty() {
+            let state = if self.reins.cancelling() { RunState::Cancelled } else { RunState::Failed };
+            return self.finish(state, error).await;
+        }
+        match self.checkpoint(Fate::TurnBack { error }, None).await {
+            Ok(()) => {
+                self.unwinding = true;
+                Stop::Turned.into()
+            }
+            Err(halt) => halt,
+        }
+    }
+
+    pub(crate) async fn finish(&mut self, state: RunState, error: Option<String>) -> Halt {
+        let fate = Fate::Finish { state, output: self.output.take(), error };
+        match self.checkpoint(fate, None).await {
+            Ok(()) => {
+                self.engine.stats.runs_finished.fetch_add(1, Relaxed);
+                Stop::Rested.into()
+            }
+            Err(halt) => halt,
+        }
+    }
+
+    /// Stops a run that must not go on as it is; only an operator moves it.
+    pub(crate) async fn quarantine(&mut self, cause: Cause, detail: Value) -> Halt {
+        self.held = Entries::default();
+        let detail = Some(self.detail(&detail));
+        self.rest(Rest { detail, ..Rest::new(RunState::Paused, Some(cause)) }).await
+    }
+
+    pub(crate) async fn rest(&mut self, rest: Rest) -> Halt {
+        match self.checkpoint(Fate::Rest(Box::new(rest)), None).await {
+            Ok(()) => Stop::Rested.into(),
+            Err(halt) => halt,
+        }
+    }
+
+    /// Comes to rest unless a signal arrived meanwhile; then `Ok` says: look again.
+    pub(crate) async fn rest_unless_signalled(&mut self, mut rest: Rest, id: &StepId) -> Result<(), Halt> {
+        if self.signals_known != self.signals_seen {
+            return self.reload_signals().await;
+        }
+        rest.seen = Some(self.signals_seen);
+        self.point(id, false, "before-rest")?;
+        let held = self.held.clone();
+        let checkpoint = self.draft(Fate::Rest(Box::new(rest)), None);
+        match self.submit(checkpoint).await? {
+            Some(_) => {
+                self.point(id, false, "after-rest")?;
+                Err(Stop::Rested.into())
+            }
+            None => {
+                self.held = held;
+                self.reload_signals().await
+            }
+        }
+    }
+
+    async fn reload_signals(&mut self) -> Result<(), Halt> {
+        let lost = |_| Halt(Stop::Lost);
+        let mut session = self.engine.db.drives.session().await.map_err(lost)?;
+        // The counter first: a signal that lands between the two reads only makes the next rest look again.
+        let signals = sqlx::query_scalar!("select signals from engine.run where id = $1", self.run)
+            .fetch_one(&mut *session)
+            .await
+            .map_err(lost)?;
+        let mut kept = Kept::load(&mut session, &[self.run]).await.map_err(lost)?;
+        session.commit().await.map_err(lost)?;
+        (self.signals_seen, self.signals_known) = (signals, signals);
+        self.kept = kept.remove(&self.run).unwrap_or_default();
+        Ok(())
+    }
+}

@@ -1,0 +1,203 @@
+//! Driving one run: claim it, call its workflow from the top, and deal with how that ended.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use futures::FutureExt;
+use serde_json::json;
+use tracing::{Instrument, error, info_span, warn};
+use uuid::Uuid;
+
+use crate::checkpoint::Rest;
+use crate::claim::Claimed;
+use crate::core::Core;
+use crate::fault::{Halt, Stop};
+use crate::inherit;
+use crate::journal::StepId;
+use crate::registry::{Drivable, Kind, OnExhausted};
+use crate::reins::Reins;
+use crate::run::{Run, panic_message};
+use crate::state::{Cause, RunState};
+use crate::workers::Crew;
+
+/// Drives the run this job names, as far as it goes now.
+pub(crate) async fn drive<E: Send + Sync + 'static>(crew: &Crew<E>, job: String, run: Uuid) {
+    let Some(claimed) = crew.committer.claim(run, job.clone()).await else {
+        forget_job(crew, &job, run).await;
+        return;
+    };
+    let span = info_span!("drive", run_id = %run, kind = %claimed.kind, correlation_id = %claimed.correlation_id,
+        trace_id = claimed.trace_id.as_deref(), org_id = claimed.org_id.map(tracing::field::display),
+        project_id = %claimed.project_id, target = claimed.target.as_deref(), epoch = claimed.epoch);
+    crew.engine.stats.drives.fetch_add(1, Relaxed);
+    let project = claimed.project_id;
+    drive_claimed(crew, job, claimed).instrument(span).await;
+    crew.engine.admission.freed(project);
+}
+
+async fn drive_claimed<E: Send + Sync + 'static>(crew: &Crew<E>, job: String, claimed: Claimed) {
+    let (id, claims, epoch) = (claimed.id, claimed.claims, claimed.epoch);
+    let reins = crew.take_reins(id);
+    let Some(definition) = crew.registry.find(&claimed.kind, claimed.version) else {
+        put_back_unknown(crew, job, claimed, &reins).await;
+        crew.drop_reins(id, &reins);
+        return;
+    };
+    let (input, inherits) = (claimed.input.clone(), claimed.inherits);
+    let core = Core::new(
+        Arc::clone(&crew.engine),
+        Arc::clone(&crew.committer),
+        crew.id,
+        Arc::clone(&reins),
+        definition.kind(),
+        job.clone(),
+        claimed,
+    );
+    let mut run = Run::new(core, Arc::clone(&crew.env));
+    let ended = AssertUnwindSafe(go(crew, definition.as_ref(), &input, claims, inherits, &mut run))
+        .catch_unwind()
+        .await;
+    crew.drop_reins(id, &reins);
+    match ended {
+        Ok(Halt(Stop::Rested | Stop::Turned)) => {}
+        // Lost with the lease: the next owner takes over. Lost otherwise, or crashed by a test: let go of it here.
+        Ok(Halt(Stop::Crashed | Stop::Lost)) => let_go_unmoved(crew, id, epoch, 0, &job).await,
+        Ok(Halt(Stop::Fenced)) => {
+            crew.engine.stats.fenced.fetch_add(1, Relaxed);
+            warn!("the run was taken from this driver");
+            forget_job(crew, &job, id).await;
+        }
+        Err(panic) => {
+            error!(panic = panic_message(&*panic), "the workflow panicked");
+            let_go_unmoved(crew, id, epoch, claims, &job).await;
+        }
+    }
+}
+
+async fn go<E: Send + Sync + 'static>(
+    crew: &Crew<E>,
+    definition: &dyn Drivable<E>,
+    input: &str,
+    claims: i32,
+    inherits: Option<Uuid>,
+    run: &mut Run<E>,
+) -> Halt {
+    let claim = StepId { name: "", key: String::new() };
+    if let Err(halt) = run.core.point(&claim, false, "after-claim") {
+        return halt;
+    }
+    if claims > crew.engine.settings.max_claims {
+        let detail = json!({"claims": claims, "problem": "the run was claimed again and again without getting further"});
+        return run.core.quarantine(Cause::CrashLoop, detail).await;
+    }
+    if let Some(holder) = inherits.filter(|_| !run.core.unwinding)
+        && let Err(halt) = inherit::settle_debts(crew, holder, run).await
+    {
+        return halt;
+    }
+    let called = match definition.call(input, run).await {
+        Ok(called) => called,
+        Err(error) => {
+            let detail = json!({"problem": format!("the run's input cannot be read: {error}")});
+            return run.core.quarantine(Cause::CrashLoop, detail).await;
+        }
+    };
+    match called {
+        Ok(()) if !run.core.unwinding => run.core.finish(RunState::Succeeded, None).await,
+        Ok(()) | Err(Halt(Stop::Turned)) => run.unwind().await,
+        Err(halt) => halt,
+    }
+}
+
+/// Another process may know this version; this one puts the run back at no attempt.
+async fn put_back_unknown<E: Send + Sync + 'static>(
+    crew: &Crew<E>,
+    job: String,
+    claimed: Claimed,
+    reins: &Arc<Reins>,
+) {
+    let detail = json!({"kind": claimed.kind, "version": claimed.version}).to_string();
+    let state = if claimed.unwinding { RunState::Compensating } else { RunState::Queued };
+    let kind =
+        Kind { name: "unknown", version: claimed.version, plan: &[], on_exhausted: OnExhausted::Pause };
+    let reins = Arc::clone(reins);
+    let mut core =
+        Core::new(Arc::clone(&crew.engine), Arc::clone(&crew.committer), crew.id, reins, kind, job, claimed);
+    let rest = Rest {
+        wake_at: Some(core.clock.after(std::time::Duration::from_secs(2))),
+        detail: Some(detail),
+        ..Rest::new(state, Some(Cause::UnknownVersion))
+    };
+    core.rest(rest).await;
+}
+
+/// Releases a run whose code panicked without counting it as progress, so that a crash loop is noticed.
+async fn let_go_unmoved<E: Send + Sync + 'static>(
+    crew: &Crew<E>,
+    run: Uuid,
+    epoch: i64,
+    claims: i32,
+    job: &str,
+) {
+    while !crew.ended() {
+        match try_let_go(crew, run, epoch, claims, job).await {
+            Ok(()) => return,
+            Err(error) => warn!(%error, "could not release a run; trying again"),
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    }
+}
+
+async fn try_let_go<E: Send + Sync + 'static>(
+    crew: &Crew<E>,
+    run: Uuid,
+    epoch: i64,
+    claims: i32,
+    job: &str,
+) -> sqlx::Result<()> {
+    let mut session = crew.engine.db.drives.session().await?;
+    sqlx::query!(
+        "with freed as (
+             update engine.run set owner = null, queued_job = null, queued_at = null, step_deadline = null,
+                    cause = 'backoff', wake_at = engine.now() + make_interval(secs => $4), updated_at = engine.now()
+             where id = $1 and owner = $2 and epoch = $3 returning id
+         ) delete from apalis.jobs where id = $5 and exists (select 1 from freed)",
+        run,
+        crew.id,
+        epoch,
+        f64::from(claims.min(5)),
+        job
+    )
+    .execute(&mut *session)
+    .await?;
+    session.commit().await?;
+    crew.engine.admission.nudge.notify_one();
+    Ok(())
+}
+
+/// The job is of no use any more: its run ended, rests, or has another.
+async fn forget_job<E: Send + Sync + 'static>(crew: &Crew<E>, job: &str, run: Uuid) {
+    let forgotten = async {
+        let mut session = crew.engine.db.drives.session().await?;
+        sqlx::query!(
+            "delete from apalis.jobs j where j.id = $1 and j.lock_by = $2
+             and not exists (select 1 from engine.run r where r.id = $3 and r.queued_job = j.id)",
+            job,
+            crew.name,
+            run
+        )
+        .execute(&mut *session)
+        .await?;
+        session.commit().await
+    };
+    if let Err(error) = forgotten.await {
+        warn!(%error, "could not delete an obsolete job; retention will");
+    }
+}
+
+/// A job whose payload is no run id: somebody else put it there.
+pub(crate) async fn forget_nameless_job<E: Send + Sync + 'static>(crew: &Crew<E>, job: &str) {
+    error!(job, "a job names no run and is dropped");
+    forget_job(crew, job, Uuid::nil()).await;
+}

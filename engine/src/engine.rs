@@ -1,0 +1,150 @@
+//! The handle everybody holds: it starts, signals, operates and reads. Driving is `Workers`' part.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use sqlx::PgPool;
+use sqlx::postgres::PgConnectOptions;
+use tokio::sync::broadcast;
+use uuid::Uuid;
+
+use crate::admission::Admission;
+use crate::database::Database;
+use crate::failpoint::Faults;
+use crate::intake::Bell;
+use crate::payload::PayloadError;
+use crate::registry::Kind;
+use crate::settings::Settings;
+use crate::state::RunState;
+use crate::stats::Stats;
+
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) db: Database,
+    pub(crate) settings: Settings,
+    pub(crate) stats: Arc<Stats>,
+    pub(crate) admission: Admission,
+    /// Rung after a commit that queued a job, so that a local worker looks at once.
+    pub(crate) bell: Arc<Bell>,
+    pub(crate) changes: broadcast::Sender<RunChange>,
+    pub(crate) kinds: OnceLock<Vec<Kind>>,
+    pub(crate) faults: Option<Arc<dyn Faults>>,
+}
+
+/// A hint that a run's row changed in this process; the database is the truth and other processes are silent here.
+#[derive(Debug, Clone, Copy)]
+pub struct RunChange {
+    pub run: Uuid,
+}
+
+#[derive(Debug, Clone)]
+pub struct RunHandle {
+    pub id: Uuid,
+    pub kind: String,
+    pub state: RunState,
+    pub project_id: Uuid,
+    pub correlation_id: String,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    #[error("there is no run {0}")]
+    NoSuchRun(Uuid),
+    #[error("the {what} {error}")]
+    Payload { what: &'static str, error: PayloadError },
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+}
+
+impl Engine {
+    /// Nothing is connected until it is needed.
+    pub fn new(database: PgConnectOptions, settings: Settings) -> Engine {
+        Engine::with_faults(database, settings, None)
+    }
+
+    /// For tests: `faults` is asked at every failpoint.
+    pub fn with_faults(
+        database: PgConnectOptions,
+        settings: Settings,
+        faults: Option<Arc<dyn Faults>>,
+    ) -> Engine {
+        let (changes, _) = broadcast::channel(1024);
+        Engine {
+            inner: Arc::new(Inner {
+                db: Database::new(database, &settings),
+                stats: Arc::new(Stats::default()),
+                admission: Admission::new(&settings),
+                bell: Arc::new(Bell::default()),
+                changes,
+                kinds: OnceLock::new(),
+                faults,
+                settings,
+            }),
+        }
+    }
+
+    pub fn pool(&self) -> &PgPool {
+        &self.inner.db.api
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.inner.settings
+    }
+
+    pub fn stats(&self) -> &Stats {
+        &self.inner.stats
+    }
+
+    /// The workflows this process knows; empty until workers start or `knows` was called.
+    pub fn kinds(&self) -> Vec<Kind> {
+        self.inner.kinds.get().cloned().unwrap_or_default()
+    }
+
+    /// Tells a process that only serves the API which workflows exist.
+    pub fn knows(&self, kinds: Vec<Kind>) {
+        let _ = self.inner.kinds.set(kinds);
+    }
+
+    pub fn changes(&self) -> broadcast::Receiver<RunChange> {
+        self.inner.changes.subscribe()
+    }
+
+    /// Call after the commit of a start, signal or operator's act: a local worker then looks at once.
+    /// Forgetting it costs latency up to the poll interval, nothing else.
+    pub fn wake(&self) {
+        self.inner.bell.ring();
+        self.inner.admission.committed();
+    }
+
+    /// Why new work should be refused now, if it should.
+    pub fn pressure(&self) -> Option<&'static str> {
+        self.inner
+            .stats
+            .pressed_for()
+            .filter(|long| *long > Duration::from_secs(2))
+            .map(|_| "database_pressure")
+    }
+
+    /// Closes the pools, the committer's first.
+    pub async fn close(&self) {
+        self.inner.db.close().await;
+    }
+}
+
+impl Inner {
+    pub(crate) fn changed(&self, run: Uuid) {
+        // Nobody listening is fine.
+        let _ = self.changes.send(RunChange { run });
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("slots", &self.inner.settings.slots).finish_non_exhaustive()
+    }
+}

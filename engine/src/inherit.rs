@@ -1,0 +1,191 @@
+//! A run that took a target over from a stuck holder first undoes what the holder still owed. The holder's function is
+//! replayed without writing to learn its undos; each is then a step of the successor's own journal, under the holder's
+//! idempotency key. When all are done the holder ends `cancelled`.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::activity::{Call, idempotency_key};
+use crate::checkpoint::Rest;
+use crate::claim::Claimed;
+use crate::core::{Core, Found};
+use crate::fault::{Fault, Halt, Stop};
+use crate::journal::{Journal, StepId};
+use crate::operate;
+use crate::payload;
+use crate::run::{Run, child_start_key, panic_message};
+use crate::state::{Cause, Op, RunState, StepState};
+use crate::unwind::{Noted, Undo};
+use crate::workers::Crew;
+
+pub(crate) async fn settle_debts<E: Send + Sync + 'static>(
+    crew: &Crew<E>,
+    holder: Uuid,
+    run: &mut Run<E>,
+) -> Result<(), Halt> {
+    let ghost = match replay(crew, holder, run).await {
+        Ok(ghost) => ghost,
+        Err(_database) => return Err(Stop::Lost.into()),
+    };
+    let Some(ghost) = ghost else { return Ok(()) };
+    for noted in ghost.noted.iter().rev() {
+        match noted {
+            Noted::Activity { id, undo } if ghost.core.journal.owes(id) => {
+                run.pay(holder, ghost.core.epoch, id, undo.as_ref()).await?;
+            }
+            Noted::Child { id } if ghost.core.journal.owes(id) => run.pay_child(holder, id).await?,
+            _ => {}
+        }
+    }
+    run.transact("close_superseded_run", move |conn| close(conn, holder)).await
+}
+
+/// The holder's function, run over its journal up to where it stopped. `None` once the holder has ended.
+async fn replay<E: Send + Sync + 'static>(
+    crew: &Crew<E>,
+    holder: Uuid,
+    run: &Run<E>,
+) -> sqlx::Result<Option<Run<E>>> {
+    let mut session = crew.engine.db.drives.session().await?;
+    let row = sqlx::query!(
+        r#"select kind, version, input::text as "input!", epoch, finished_at, engine.now() as "now!"
+           from engine.run where id = $1"#,
+        holder
+    )
+    .fetch_one(&mut *session)
+    .await?;
+    let mut journals = Journal::load(&mut session, &[holder]).await?;
+    session.commit().await?;
+    let Some(definition) = crew.registry.find(&row.kind, row.version) else { return Ok(None) };
+    if row.finished_at.is_some() {
+        return Ok(None);
+    }
+    let claimed = Claimed {
+        id: holder,
+        kind: row.kind,
+        version: row.version,
+        org_id: run.core.org_id,
+        project_id: run.core.project_id,
+        correlation_id: run.core.correlation_id.to_string(),
+        trace_id: None,
+        target: None,
+        parent: None,
+        inherits: None,
+        input: String::new(),
+        epoch: row.epoch,
+        // No row has this position, so whatever the ghost tried to write would be fenced.
+        seq: -1,
+        unwinding: true,
+        pivoted: false,
+        cancelling: false,
+        signals: 0,
+        request: None,
+        claims: 0,
+        now: row.now,
+        journal: journals.remove(&holder).unwrap_or_default(),
+        kept: Vec::new(),
+    };
+    let core = Core::new(
+        Arc::clone(&crew.engine),
+        Arc::clone(&crew.committer),
+        crew.id,
+        Arc::clone(&run.core.reins),
+        definition.kind(),
+        String::new(),
+        claimed,
+    );
+    let mut ghost = Run::new(core, Arc::clone(&crew.env));
+    // However it ends, what it noted on the way is what was begun.
+    let _ = definition.call(&row.input, &mut ghost).await;
+    Ok(Some(ghost))
+}
+
+impl<E: Send + Sync + 'static> Run<E> {
+    async fn pay(&mut self, holder: Uuid, epoch: i64, step: &StepId, undo: &dyn Undo<E>) -> Result<(), Halt> {
+        let id = debt(holder, step);
+        let hash = payload::hash("undo");
+        match self.core.look(&id, &hash).await? {
+            Found::Answered(_) => return Ok(()),
+            Found::New => self.core.open(&id, Op::Activity, false, hash, None),
+            Found::Open => {
+                if let Some(entry) = self.core.journal.get_mut(&id) {
+                    entry.attempt += 1;
+                }
+            }
+        }
+        loop {
+            self.core.note(&id, StepState::Running, None, None);
+            self.core.go_on(&id, false, Some(undo.timeout())).await?;
+            let (started, attempt) =
+                (self.core.clock.now(), self.core.journal.get(&id).map_or(1, |e| e.attempt));
+            let call = Call {
+                run: holder,
+                epoch,
+                attempt,
+                idempotency_key: idempotency_key(holder, step, true),
+                correlation_id: Arc::clone(&self.core.correlation_id),
+                trace_id: self.core.trace_id.clone(),
+                cancelled: self.core.reins.token(),
+            };
+            let env = Arc::clone(&self.env);
+            let effect = tokio::time::timeout(undo.timeout(), undo.undo(&env, &call));
+            let fault = match AssertUnwindSafe(effect).catch_unwind().await {
+                Ok(Ok(Ok(()))) => {
+                    self.core.tried(&id, false, attempt, started, "succeeded", None);
+                    self.core.note(&id, StepState::Succeeded, Some("null".into()), None);
+                    return Ok(());
+                }
+                Ok(Ok(Err(fault))) => fault,
+                Ok(Err(_elapsed)) => Fault::retry("timed_out", "the undo did not answer in time"),
+                Err(panic) => Fault::retry("panicked", panic_message(&*panic)),
+            };
+            self.core.failed(&id, started, "retry", &fault, undo.rule()).await?;
+            if let Some(entry) = self.core.journal.get_mut(&id) {
+                entry.attempt += 1;
+            }
+        }
+    }
+
+    async fn pay_child(&mut self, holder: Uuid, step: &StepId) -> Result<(), Halt> {
+        self.core.obey().await?;
+        match operate::cancel_child(&self.core.engine, &child_start_key(holder, step)).await {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                // The child tells its own parent when it ends, not us: look again shortly.
+                let wake_at = Some(self.core.clock.after(std::time::Duration::from_secs(1)));
+                let rest = Rest { wake_at, ..Rest::new(RunState::Waiting, Some(Cause::WaitingForRun)) };
+                Err(self.core.rest(rest).await)
+            }
+            Err(_database) => Err(Stop::Lost.into()),
+        }
+    }
+}
+
+fn debt(holder: Uuid, step: &StepId) -> StepId {
+    StepId { name: "undo_of_superseded_run", key: format!("{holder}/{step}") }
+}
+
+fn close(conn: &mut PgConnection, holder: Uuid) -> BoxFuture<'_, Result<(), Fault>> {
+    Box::pin(async move {
+        sqlx::query!(
+            "update engine.step set state = 'compensated' where run_id = $1 and undoable and state <> 'skipped'",
+            holder
+        )
+        .execute(&mut *conn)
+        .await?;
+        sqlx::query!(
+            "update engine.run set state = 'cancelled', finished_at = engine.now(), updated_at = engine.now(),
+                    cause = null, cause_detail = null
+             where id = $1 and state = 'stuck'",
+            holder
+        )
+        .execute(conn)
+        .await?;
+        Ok(())
+    })
+}

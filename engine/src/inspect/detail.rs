@@ -1,0 +1,141 @@
+//! One run with its journal and every try of its steps.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{RunFilter, RunView, runs, word};
+use crate::state::{Op, StepState};
+
+#[derive(Debug, Clone)]
+pub struct RunDetail {
+    pub run: RunView,
+    pub input: Value,
+    pub output: Option<Value>,
+    /// In the order the run reached them; steps that are only planned are not here.
+    pub steps: Vec<StepView>,
+}
+
+#[derive(Debug, Clone)]
+pub struct StepView {
+    pub name: String,
+    pub key: String,
+    pub seq: i32,
+    pub op: Op,
+    pub state: StepState,
+    pub undoable: bool,
+    pub attempt: i32,
+    pub undo_attempt: i32,
+    pub input: Option<Value>,
+    pub output: Option<Value>,
+    pub error: Option<Value>,
+    pub worker: Option<String>,
+    pub correlation_id: String,
+    pub started_at: DateTime<Utc>,
+    pub deadline_at: Option<DateTime<Utc>>,
+    pub finished_at: Option<DateTime<Utc>>,
+    /// Oldest first; those past the retention of history are gone.
+    pub attempts: Vec<AttemptView>,
+}
+
+#[derive(Debug, Clone)]
+pub struct AttemptView {
+    pub attempt: i32,
+    pub undo: bool,
+    pub outcome: String,
+    pub error: Option<Value>,
+    pub worker: Option<String>,
+    pub correlation_id: String,
+    pub trace_id: Option<String>,
+    pub started_at: DateTime<Utc>,
+    pub finished_at: DateTime<Utc>,
+}
+
+/// The run with its steps and attempts. The three reads are one picture only inside one transaction with a
+/// snapshot; outside, a step may be newer than its run by one checkpoint, which the next read shows.
+pub async fn run(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<RunDetail>> {
+    let only = RunFilter { ids: Some(vec![id]), limit: 1, ..RunFilter::default() };
+    let Some(run) = runs(conn, &only).await?.pop() else { return Ok(None) };
+    let payload =
+        sqlx::query!("select input, output from engine.run where id = $1", id).fetch_one(&mut *conn).await?;
+    let mut attempts = attempts(conn, &run).await?;
+    let mut steps = steps(conn, id).await?;
+    for step in &mut steps {
+        step.attempts = attempts.remove(&(step.name.clone(), step.key.clone())).unwrap_or_default();
+    }
+    Ok(Some(RunDetail { run, input: payload.input, output: payload.output, steps }))
+}
+
+async fn steps(conn: &mut PgConnection, run: Uuid) -> sqlx::Result<Vec<StepView>> {
+    let rows = sqlx::query!(
+        r#"select step.name, step.key, step.seq, step.op, step.state, step.undoable, step.attempt, step.undo_attempt,
+                  step.input, step.output, step.error, step.correlation_id, step.started_at, step.deadline_at,
+                  step.finished_at, worker.name as "worker?"
+           from engine.step left join engine.incarnation worker on worker.id = step.worker
+           where step.run_id = $1 order by step.seq, step.name, step.key"#,
+        run,
+    )
+    .fetch_all(conn)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok(StepView {
+                op: word(&row.op)?,
+                state: word(&row.state)?,
+                name: row.name,
+                key: row.key,
+                seq: row.seq,
+                undoable: row.undoable,
+                attempt: row.attempt,
+                undo_attempt: row.undo_attempt,
+                input: row.input,
+                output: row.output,
+                error: row.error,
+                worker: row.worker,
+                correlation_id: row.correlation_id,
+                started_at: row.started_at,
+                deadline_at: row.deadline_at,
+                finished_at: row.finished_at,
+                attempts: Vec::new(),
+            })
+        })
+        .collect()
+}
+
+type StepKey = (String, String);
+
+/// No attempt is older than its run, so the lower bound spares the partitions of earlier days.
+async fn attempts(
+    conn: &mut PgConnection,
+    run: &RunView,
+) -> sqlx::Result<HashMap<StepKey, Vec<AttemptView>>> {
+    let rows = sqlx::query!(
+        r#"select attempt.name, attempt.key, attempt.attempt, attempt.undo, attempt.outcome, attempt.error,
+                  attempt.correlation_id, attempt.trace_id, attempt.started_at, attempt.at, worker.name as "worker?"
+           from engine.attempt left join engine.incarnation worker on worker.id = attempt.worker
+           where attempt.run_id = $1 and attempt.at >= $2
+           order by attempt.at, attempt.undo, attempt.attempt"#,
+        run.id,
+        run.created_at,
+    )
+    .fetch_all(conn)
+    .await?;
+    let mut by_step: HashMap<StepKey, Vec<AttemptView>> = HashMap::new();
+    for row in rows {
+        by_step.entry((row.name, row.key)).or_default().push(AttemptView {
+            attempt: row.attempt,
+            undo: row.undo,
+            outcome: row.outcome,
+            error: row.error,
+            worker: row.worker,
+            correlation_id: row.correlation_id,
+            trace_id: row.trace_id,
+            started_at: row.started_at,
+            finished_at: row.at,
+        });
+    }
+    Ok(by_step)
+}

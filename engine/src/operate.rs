@@ -1,0 +1,358 @@
+//! Operators ask, drivers obey. Pause and cancel leave a request on the row when the run has a living owner, and act at
+//! once when it has none. Retry and resume are compare-and-set from paused or stuck. Every act is recorded.
+
+use chrono::TimeDelta;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::admission;
+use crate::engine::{Engine, Inner, RunHandle};
+use crate::start::{NewRun, StartError};
+use crate::state::RunState;
+
+/// Who asks, and why.
+#[derive(Debug, Clone)]
+pub struct Asker {
+    pub actor: String,
+    pub reason: Option<String>,
+    pub correlation_id: String,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum OperateError {
+    #[error("there is nothing by that id")]
+    NotFound,
+    #[error("{why}")]
+    Conflict { state: RunState, allowed: Vec<&'static str>, why: String },
+    #[error("run {} already acts on this target", .0.id)]
+    TargetBusy(RunHandle),
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+}
+
+/// What the row tells about what may be asked of it.
+struct Standing {
+    handle: RunHandle,
+    owned: bool,
+    pivoted: bool,
+    unwinding: bool,
+    cancelling: bool,
+    silent: TimeDelta,
+}
+
+/// What an operator may ask of such a run. The engine decides again when asked: the run may have moved on.
+pub fn allowed_actions(state: RunState, pivoted: bool, unwinding: bool) -> Vec<&'static str> {
+    let mut allowed = match state {
+        RunState::Queued | RunState::Running | RunState::Waiting | RunState::Compensating => vec!["pause"],
+        RunState::Paused | RunState::Stuck => vec!["retry", "resume"],
+        RunState::Failed | RunState::Compensated | RunState::Cancelled => vec!["retry"],
+        RunState::Succeeded => vec![],
+    };
+    if !state.is_terminal() && !pivoted && !unwinding {
+        allowed.push("cancel");
+    }
+    allowed
+}
+
+impl Standing {
+    fn allowed(&self) -> Vec<&'static str> {
+        allowed_actions(self.handle.state, self.pivoted, self.unwinding)
+    }
+
+    fn refuse(&self, act: &str) -> OperateError {
+        let why = match act {
+            "cancel" if self.pivoted => "the run is past its point of no return".to_owned(),
+            "cancel" if self.unwinding => "the run is already being undone".to_owned(),
+            "pause" if self.cancelling && !self.unwinding => "the run is about to be undone".to_owned(),
+            _ => format!("cannot {act} a run that is {}", self.handle.state),
+        };
+        OperateError::Conflict { state: self.handle.state, allowed: self.allowed(), why }
+    }
+}
+
+impl Engine {
+    pub async fn pause(
+        &self,
+        conn: &mut PgConnection,
+        run: Uuid,
+        by: &Asker,
+    ) -> Result<RunHandle, OperateError> {
+        let run = standing(conn, run).await?;
+        if run.handle.state.is_settled() || (run.cancelling && !run.unwinding && !run.pivoted) {
+            return Err(run.refuse("pause"));
+        }
+        record(conn, run.handle.id, "pause", by).await?;
+        if run.owned {
+            self.inner.admission.leave();
+            request(conn, run.handle.id, "pause").await?;
+        } else {
+            pause_ownerless(conn, run.handle.id).await?;
+        }
+        self.handle(conn, run.handle.id).await
+    }
+
+    /// Goes on from where it is; past attempts still count.
+    pub async fn resume(
+        &self,
+        conn: &mut PgConnection,
+        run: Uuid,
+        by: &Asker,
+    ) -> Result<RunHandle, OperateError> {
+        let run = standing(conn, run).await?;
+        if !matches!(run.handle.state, RunState::Paused | RunState::Stuck) {
+            return Err(run.refuse("resume"));
+        }
+        record(conn, run.handle.id, "resume", by).await?;
+        self.set_going(conn, &run).await
+    }
+
+    /// Tries the failed step again with a fresh allowance; a finished run is started anew as another run.
+    pub async fn retry(
+        &self,
+        conn: &mut PgConnection,
+        run: Uuid,
+        by: &Asker,
+    ) -> Result<RunHandle, OperateError> {
+        let run = standing(conn, run).await?;
+        match run.handle.state {
+            RunState::Paused | RunState::Stuck => {
+                record(conn, run.handle.id, "retry", by).await?;
+                sqlx::query!(
+                    "update engine.step set attempt_base = attempt, undo_base = undo_attempt
+                     where run_id = $1 and state in ('failed', 'pending', 'ambiguous', 'running', 'compensating')",
+                    run.handle.id
+                )
+                .execute(&mut *conn)
+                .await?;
+                self.set_going(conn, &run).await
+            }
+            state if state.is_terminal() && state != RunState::Succeeded => {
+                self.start_again(conn, &run, by).await
+            }
+            _ => Err(run.refuse("retry")),
+        }
+    }
+
+    /// Turns the run back; it ends `cancelled` once everything is undone.
+    pub async fn cancel(
+        &self,
+        conn: &mut PgConnection,
+        run: Uuid,
+        by: &Asker,
+    ) -> Result<RunHandle, OperateError> {
+        let run = standing(conn, run).await?;
+        if run.handle.state.is_terminal() || run.pivoted || run.unwinding {
+            return Err(run.refuse("cancel"));
+        }
+        record(conn, run.handle.id, "cancel", by).await?;
+        ask_to_cancel(&self.inner, conn, run.handle.id).await?;
+        self.handle(conn, run.handle.id).await
+    }
+
+    /// Takes the run from an owner that was silent for long; its late writes are fenced off.
+    pub async fn force(
+        &self,
+        conn: &mut PgConnection,
+        run: Uuid,
+        by: &Asker,
+    ) -> Result<RunHandle, OperateError> {
+        let run = standing(conn, run).await?;
+        let patience = TimeDelta::from_std(self.inner.settings.force_after).unwrap_or(TimeDelta::MAX);
+        if !run.owned || run.silent < patience {
+            return Err(run.refuse("force"));
+        }
+        record(conn, run.handle.id, "force", by).await?;
+        self.inner.admission.leave();
+        sqlx::query!(
+            "update engine.run set epoch = epoch + 1, owner = null, queued_job = null, queued_at = null,
+                    wake_at = engine.now(), updated_at = engine.now() where id = $1",
+            run.handle.id
+        )
+        .execute(&mut *conn)
+        .await?;
+        self.handle(conn, run.handle.id).await
+    }
+
+    async fn set_going(&self, conn: &mut PgConnection, run: &Standing) -> Result<RunHandle, OperateError> {
+        // A cancel that was accepted is not forgotten: such a run goes on backwards.
+        let back = run.unwinding || (run.cancelling && !run.pivoted);
+        let state = if back { RunState::Compensating } else { RunState::Queued };
+        sqlx::query!(
+            "update engine.run set state = $2, unwinding = $3, cause = null, cause_detail = null, request = null,
+                    claims = 0, updated_at = engine.now() where id = $1",
+            run.handle.id,
+            state.as_str(),
+            back
+        )
+        .execute(&mut *conn)
+        .await?;
+        admission::admit_or_ready(&self.inner, conn, run.handle.id, run.handle.project_id).await?;
+        self.handle(conn, run.handle.id).await
+    }
+
+    async fn start_again(
+        &self,
+        conn: &mut PgConnection,
+        run: &Standing,
+        by: &Asker,
+    ) -> Result<RunHandle, OperateError> {
+        let old = sqlx::query!(
+            r#"select kind, version, input::text as "input!", org_id, project_id, trace_id, target
+               from engine.run where id = $1"#,
+            run.handle.id
+        )
+        .fetch_one(&mut *conn)
+        .await?;
+        let new = NewRun {
+            kind: old.kind,
+            version: old.version,
+            input: old.input,
+            org_id: old.org_id,
+            project_id: old.project_id,
+            correlation_id: by.correlation_id.clone(),
+            trace_id: old.trace_id,
+            target: old.target,
+            retry_of: Some(run.handle.id),
+            ..NewRun::default()
+        };
+        let id = match self.start_new(conn, &new, false).await {
+            Ok((id, _, _)) => id,
+            Err(StartError::Engine(crate::engine::EngineError::Database(error))) => return Err(error.into()),
+            Err(StartError::TargetBusy(holder)) => return Err(OperateError::TargetBusy(holder)),
+            Err(refusal) => {
+                let why = refusal.to_string();
+                return Err(OperateError::Conflict { state: run.handle.state, allowed: run.allowed(), why });
+            }
+        };
+        record(conn, id, "retry", by).await?;
+        self.handle(conn, id).await
+    }
+
+    pub(crate) async fn handle(&self, conn: &mut PgConnection, run: Uuid) -> Result<RunHandle, OperateError> {
+        Ok(standing(conn, run).await?.handle)
+    }
+}
+
+/// Leaves the request with the owner, or turns an ownerless run back at once.
+pub(crate) async fn ask_to_cancel(engine: &Inner, conn: &mut PgConnection, run: Uuid) -> sqlx::Result<()> {
+    engine.admission.leave();
+    // A run past its pivot goes on to its end: whoever asked waits for that.
+    let turned = sqlx::query!(
+        r#"update engine.run set request = 'cancel', cancelling = true,
+               state = case when owner is null then 'compensating' else state end,
+               unwinding = unwinding or owner is null,
+               cause = case when owner is null then null else cause end,
+               cause_detail = case when owner is null then null else cause_detail end,
+               updated_at = engine.now()
+           where id = $1 and finished_at is null and not pivoted and not unwinding
+           returning owner is null as "ownerless!", queued_job is null as "jobless!", project_id"#,
+        run
+    )
+    .fetch_optional(&mut *conn)
+    .await?;
+    match turned {
+        Some(r) if r.ownerless && r.jobless => {
+            admission::admit_or_ready(engine, conn, run, r.project_id).await
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Cancels a child by its start key; true once it has ended, or if it never was.
+pub(crate) async fn cancel_child(engine: &Inner, start_key: &str) -> sqlx::Result<bool> {
+    let mut tx = engine.db.drives.begin().await?;
+    let child = sqlx::query!(
+        r#"select id, finished_at is not null as "ended!" from engine.run where start_key = $1 for update"#,
+        start_key
+    )
+    .fetch_optional(&mut *tx)
+    .await?;
+    let ended = match child {
+        Some(child) if !child.ended => {
+            ask_to_cancel(engine, &mut tx, child.id).await?;
+            false
+        }
+        _ => true,
+    };
+    tx.commit().await?;
+    Ok(ended)
+}
+
+/// A request that met its run just as it came to rest is acted on by whoever sees it next. Safe to do twice.
+pub(crate) async fn obey_for_the_ownerless(engine: &Inner) -> sqlx::Result<()> {
+    let mut tx = engine.db.drives.begin().await?;
+    let left = sqlx::query!(
+        r#"select id, request as "request!" from engine.run
+           where request is not null and owner is null and finished_at is null
+             and not (request = 'cancel' and (unwinding or pivoted))
+             and not (request = 'pause' and state in ('paused', 'stuck'))
+           order by id for update skip locked"#
+    )
+    .fetch_all(&mut *tx)
+    .await?;
+    for run in left {
+        if run.request == "cancel" {
+            ask_to_cancel(engine, &mut tx, run.id).await?;
+        } else {
+            pause_ownerless(&mut tx, run.id).await?;
+        }
+    }
+    tx.commit().await
+}
+
+async fn pause_ownerless(conn: &mut PgConnection, run: Uuid) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update engine.run set state = 'paused', cause = 'paused_by_operator', cause_detail = null, request = null,
+                wake_at = null, queued_job = null, queued_at = null, updated_at = engine.now()
+         where id = $1",
+        run
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+async fn standing(conn: &mut PgConnection, run: Uuid) -> Result<Standing, OperateError> {
+    let r = sqlx::query!(
+        r#"select r.id, r.kind, r.state, r.project_id, r.correlation_id, r.pivoted, r.unwinding, r.cancelling,
+                  r.owner is not null as "owned!", engine.now() - r.updated_at as "silent!"
+           from engine.run r where id = $1 for update"#,
+        run
+    )
+    .fetch_optional(conn)
+    .await?
+    .ok_or(OperateError::NotFound)?;
+    let state = r.state.parse().map_err(|e| sqlx::Error::Decode(Box::new(e)))?;
+    let handle = RunHandle {
+        id: r.id,
+        kind: r.kind,
+        state,
+        project_id: r.project_id,
+        correlation_id: r.correlation_id,
+    };
+    let silent = TimeDelta::microseconds(r.silent.microseconds) + TimeDelta::days(i64::from(r.silent.days));
+    let (pivoted, unwinding, cancelling) = (r.pivoted, r.unwinding, r.cancelling);
+    Ok(Standing { handle, owned: r.owned, pivoted, unwinding, cancelling, silent })
+}
+
+async fn request(conn: &mut PgConnection, run: Uuid, what: &str) -> sqlx::Result<()> {
+    sqlx::query!("update engine.run set request = $2, updated_at = engine.now() where id = $1", run, what)
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+async fn record(conn: &mut PgConnection, run: Uuid, act: &str, by: &Asker) -> sqlx::Result<()> {
+    sqlx::query!(
+        "insert into engine.act (id, run_id, act, actor, reason, correlation_id) values ($1, $2, $3, $4, $5, $6)",
+        Uuid::now_v7(),
+        run,
+        act,
+        by.actor,
+        by.reason,
+        by.correlation_id
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! Workflows by name and version. A changed workflow is a new version beside the old one until no live run needs it.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::fault::Halt;
+use crate::run::Run;
+use crate::state::Op;
+
+/// A durable function. Code between its steps is pure: no clock, no randomness, no effects.
+pub trait Workflow: Serialize + DeserializeOwned + Send + Sync + 'static {
+    const NAME: &'static str;
+    const VERSION: i32 = 1;
+    /// What operators see ahead of time; `check_workflow` holds `run` to it.
+    const PLAN: &'static [PlannedStep];
+    /// What exhausted retries lead to before the pivot.
+    const ON_EXHAUSTED: OnExhausted = OnExhausted::Pause;
+    type Env: Send + Sync + 'static;
+
+    fn run(&self, run: &mut Run<Self::Env>) -> impl Future<Output = Result<(), Halt>> + Send;
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnExhausted {
+    Unwind,
+    Pause,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct PlannedStep {
+    pub name: &'static str,
+    pub op: Op,
+    pub undoable: bool,
+}
+
+impl PlannedStep {
+    pub const fn activity(name: &'static str) -> PlannedStep {
+        PlannedStep { name, op: Op::Activity, undoable: false }
+    }
+
+    pub const fn undoable(name: &'static str) -> PlannedStep {
+        PlannedStep { name, op: Op::Activity, undoable: true }
+    }
+
+    pub const fn transact(name: &'static str) -> PlannedStep {
+        PlannedStep { name, op: Op::Transact, undoable: false }
+    }
+
+    pub const fn sleep(name: &'static str) -> PlannedStep {
+        PlannedStep { name, op: Op::Sleep, undoable: false }
+    }
+
+    pub const fn wait(name: &'static str) -> PlannedStep {
+        PlannedStep { name, op: Op::Wait, undoable: false }
+    }
+
+    pub const fn child(name: &'static str) -> PlannedStep {
+        PlannedStep { name, op: Op::Child, undoable: true }
+    }
+}
+
+/// What a process can drive.
+#[derive(Debug, Clone, Copy)]
+pub struct Kind {
+    pub name: &'static str,
+    pub version: i32,
+    pub plan: &'static [PlannedStep],
+    pub on_exhausted: OnExhausted,
+}
+
+/// A workflow whose input type is forgotten, so that drivers can hold them all.
+pub(crate) trait Drivable<E>: Send + Sync {
+    fn kind(&self) -> Kind;
+    /// The outer error is the input's own problem: it does not fit the workflow.
+    fn call<'a>(
+        &self,
+        input: &'a str,
+        run: &'a mut Run<E>,
+    ) -> BoxFuture<'a, Result<Result<(), Halt>, serde_json::Error>>;
+}
+
+struct Definition<W>(PhantomData<fn() -> W>);
+
+impl<W: Workflow> Drivable<W::Env> for Definition<W> {
+    fn kind(&self) -> Kind {
+        Kind { name: W::NAME, version: W::VERSION, plan: W::PLAN, on_exhausted: W::ON_EXHAUSTED }
+    }
+
+    fn call<'a>(
+        &self,
+        input: &'a str,
+        run: &'a mut Run<W::Env>,
+    ) -> BoxFuture<'a, Result<Result<(), Halt>, serde_json::Error>> {
+        Box::pin(async move {
+            let workflow: W = serde_json::from_str(input)?;
+            Ok(workflow.run(run).await)
+        })
+    }
+}
+
+pub struct Registry<E> {
+    definitions: BTreeMap<(&'static str, i32), Arc<dyn Drivable<E>>>,
+}
+
+impl<E: Send + Sync + 'static> Registry<E> {
+    pub fn new() -> Registry<E> {
+        Registry { definitions: BTreeMap::new() }
+    }
+
+    #[must_use]
+    pub fn with<W: Workflow<Env = E>>(mut self) -> Registry<E> {
+        self.definitions.insert((W::NAME, W::VERSION), Arc::new(Definition::<W>(PhantomData)));
+        self
+    }
+
+    pub fn kinds(&self) -> Vec<Kind> {
+        self.definitions.values().map(|d| d.kind()).collect()
+    }
+
+    pub(crate) fn find(&self, name: &str, version: i32) -> Option<Arc<dyn Drivable<E>>> {
+        // The key type has a static lifetime, so a plain get would ask for one of `name` too.
+        self.definitions.iter().find(|((n, v), _)| *n == name && *v == version).map(|(_, d)| Arc::clone(d))
+    }
+}
+
+impl<E: Send + Sync + 'static> Default for Registry<E> {
+    fn default() -> Registry<E> {
+        Registry::new()
+    }
+}

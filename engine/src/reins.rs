@@ -1,0 +1,87 @@
+//! How the rest of the process reaches a drive: what an operator asked, and that it must stop.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// What an operator asked of a run while it is driven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Request {
+    Pause,
+    Cancel,
+}
+
+/// Held by the drive and by the crew that drives it.
+#[derive(Debug)]
+pub(crate) struct Reins {
+    request: watch::Sender<Option<Request>>,
+    /// A cancel was accepted, whatever was asked since.
+    cancelling: AtomicBool,
+    draining: Arc<AtomicBool>,
+    /// Cut when drives must stop at once: the lease is lost or draining took too long.
+    cut: CancellationToken,
+    alive: CancellationToken,
+}
+
+impl Reins {
+    pub(crate) fn new(
+        draining: &Arc<AtomicBool>,
+        cut: &CancellationToken,
+        alive: &CancellationToken,
+    ) -> Reins {
+        Reins {
+            request: watch::Sender::new(None),
+            cancelling: AtomicBool::new(false),
+            draining: Arc::clone(draining),
+            cut: cut.clone(),
+            alive: alive.clone(),
+        }
+    }
+
+    pub(crate) fn learn(&self, request: Option<&str>) {
+        let request = match request {
+            Some("pause") => Some(Request::Pause),
+            Some("cancel") => Some(Request::Cancel),
+            _ => None,
+        };
+        if request == Some(Request::Cancel) {
+            self.cancelling.store(true, Ordering::Release);
+        }
+        self.request.send_if_modified(|now| std::mem::replace(now, request) != request);
+    }
+
+    pub(crate) fn cancel_was_accepted(&self) {
+        self.cancelling.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn cancelling(&self) -> bool {
+        self.cancelling.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn request(&self) -> Option<Request> {
+        *self.request.borrow()
+    }
+
+    pub(crate) fn draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn ended(&self) -> bool {
+        self.alive.is_cancelled()
+    }
+
+    pub(crate) fn token(&self) -> CancellationToken {
+        self.cut.child_token()
+    }
+
+    /// Resolves when the activity at hand must stop. A run that unwinds or is past its pivot is deaf to a cancel.
+    pub(crate) async fn pulled(&self, deaf_to_cancel: bool) {
+        let mut asked = self.request.subscribe();
+        tokio::select! {
+            () = self.cut.cancelled() => {}
+            _ = asked.wait_for(|r| matches!(r, Some(Request::Pause)) || (!deaf_to_cancel && matches!(r, Some(Request::Cancel)))) => {}
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! An effect in our own database, committed together with its journal row: exactly once.
+
+use chrono::{DateTime, Utc};
+use futures::future::BoxFuture;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use sqlx::PgConnection;
+
+use super::{Run, decode, step_id};
+use crate::alone::{self, Alone, Together};
+use crate::checkpoint::{Entries, Fate, Intend, Settle, Tried};
+use crate::clock::DbClock;
+use crate::committer::Verdict;
+use crate::core::Found;
+use crate::fault::{Fault, Halt, Stop};
+use crate::journal::{Entry, StepId};
+use crate::payload;
+use crate::retry::Retry;
+use crate::settings::Settings;
+use crate::state::{Op, StepState};
+
+impl<E: Send + Sync + 'static> Run<E> {
+    /// The closure may run more than once and touches nothing but the connection it is given.
+    pub async fn transact<T, F>(&mut self, name: &'static str, effect: F) -> Result<T, Halt>
+    where
+        T: Serialize + DeserializeOwned + Send,
+        F: for<'c> Fn(&'c mut PgConnection) -> BoxFuture<'c, Result<T, Fault>> + Send + Sync,
+    {
+        let id = step_id(name, "");
+        let hash = payload::hash("transact");
+        match self.core.look(&id, &hash).await? {
+            Found::Answered(output) => return decode(&mut self.core, &id, &output).await,
+            Found::New => self.core.open(&id, Op::Transact, false, hash, None),
+            Found::Open => self.count_try(&id),
+        }
+        loop {
+            let started = self.core.clock.now();
+            match self.try_transact(&id, started, &effect).await? {
+                Ok(output) => return decode(&mut self.core, &id, &output).await,
+                Err(fault) => {
+                    let outcome = if matches!(fault, Fault::Retry(_)) { "retry" } else { "terminal" };
+                    self.core.failed(&id, started, outcome, &fault, Retry::STANDARD).await?;
+                    self.count_try(&id);
+                }
+            }
+        }
+    }
+
+    fn count_try(&mut self, id: &StepId) {
+        if let Some(entry) = self.core.journal.get_mut(id) {
+            entry.attempt += 1;
+        }
+    }
+
+    /// `Ok(Err(_))` is the effect's own fault; nothing of it was written.
+    async fn try_transact<T, F>(
+        &mut self,
+        id: &StepId,
+        started: DateTime<Utc>,
+        effect: &F,
+    ) -> Result<Result<String, Fault>, Halt>
+    where
+        T: Serialize + DeserializeOwned + Send,
+        F: for<'c> Fn(&'c mut PgConnection) -> BoxFuture<'c, Result<T, Fault>> + Send + Sync,
+    {
+        let Some(entry) = self.core.journal.get(id).cloned() else { return Err(Stop::Fenced.into()) };
+        self.core.point(id, false, "before-commit")?;
+        let draft = self.core.draft(Fate::GoOn, None);
+        let settings = &self.core.engine.settings;
+        let row = Row { id, entry: &entry, started, clock: self.core.clock, settings, effect };
+        match alone::write(&self.core, &draft, &row).await {
+            Alone::Moved(moved, added) => {
+                self.core.point(id, false, "after-commit")?;
+                self.core.moved(&moved);
+                let output = added
+                    .settles
+                    .into_iter()
+                    .map(|s| s.output)
+                    .chain(added.intends.into_iter().map(|i| i.output));
+                let output = output.flatten().next().unwrap_or_else(|| "null".to_owned());
+                if let Some(entry) = self.core.journal.get_mut(id) {
+                    (entry.written, entry.state, entry.output) =
+                        (true, StepState::Succeeded, Some(output.clone()));
+                }
+                Ok(Ok(output))
+            }
+            Alone::Fault(fault) => {
+                self.core.restore(draft);
+                Ok(Err(fault))
+            }
+            Alone::Verdict(Verdict::Refused(why)) => Err(self.core.refused(why).await),
+            Alone::Verdict(_) => Err(Stop::Fenced.into()),
+            Alone::Ended => Err(Stop::Lost.into()),
+        }
+    }
+}
+
+/// The effect with the journal row it becomes.
+struct Row<'a, F> {
+    id: &'a StepId,
+    entry: &'a Entry,
+    started: DateTime<Utc>,
+    clock: DbClock,
+    settings: &'a Settings,
+    effect: &'a F,
+}
+
+impl<T, F> Together for Row<'_, F>
+where
+    T: Serialize + Send,
+    F: for<'c> Fn(&'c mut PgConnection) -> BoxFuture<'c, Result<T, Fault>> + Send + Sync,
+{
+    fn effect<'c>(&'c self, conn: &'c mut PgConnection) -> BoxFuture<'c, Result<Entries, Fault>> {
+        Box::pin(async move {
+            let value = (self.effect)(conn).await?;
+            let output = payload::encode(&value, self.settings.max_input, self.settings)
+                .map_err(|e| e.fault("the transaction's output"))?;
+            Ok(self.succeeded(output))
+        })
+    }
+}
+
+impl<F> Row<'_, F> {
+    fn succeeded(&self, output: String) -> Entries {
+        let (name, key) = (self.id.name.to_owned(), self.id.key.clone());
+        let (now, attempt) = (self.clock.now(), self.entry.attempt);
+        let mut rows = Entries::default();
+        rows.tried.push(Tried {
+            name: name.clone(),
+            key: key.clone(),
+            undo: false,
+            attempt,
+            outcome: "succeeded",
+            error: None,
+            started_at: self.started,
+            at: now,
+        });
+        if self.entry.written {
+            rows.settles.push(Settle {
+                name,
+                key,
+                state: StepState::Succeeded,
+                attempt,
+                undo_attempt: 0,
+                output: Some(output),
+                error: None,
+                finished_at: Some(now),
+            });
+        } else {
+            rows.intends.push(Intend {
+                name,
+                key,
+                seq: self.entry.seq,
+                op: Op::Transact,
+                state: StepState::Succeeded,
+                undoable: false,
+                input_hash: self.entry.input_hash.clone(),
+                input: None,
+                output: Some(output),
+                error: None,
+                deadline_at: None,
+                started_at: self.started,
+                finished_at: Some(now),
+            });
+        }
+        rows
+    }
+}

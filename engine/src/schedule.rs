@@ -1,0 +1,346 @@
+//! Schedules. `next_at` in the row against the database's clock decides; every replica wakes, one fires, because each
+//! nominal tick is a row of its own. Cron is in UTC.
+
+use std::collections::VecDeque;
+use std::str::FromStr;
+use std::sync::atomic::Ordering::Relaxed;
+
+use chrono::{DateTime, Utc};
+use serde_json::json;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::database::Shelf;
+use crate::engine::{Engine, RunHandle};
+use crate::operate::{Asker, OperateError};
+use crate::registry::Workflow;
+use crate::start::{NewRun, StartError};
+use crate::state::RunState;
+
+/// At most this many missed ticks are made up for.
+const MOST_MISSED: usize = 100;
+
+/// What happens to ticks that passed while nobody was there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::Type)]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+pub enum Missed {
+    Skip,
+    One,
+    All,
+}
+
+/// What happens when the last run has not ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::Type)]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+pub enum Overlap {
+    Skip,
+    Queue,
+}
+
+/// A schedule as the program declares it; operators may pause it, its times come from here.
+#[derive(Debug, Clone)]
+pub struct Schedule {
+    pub name: &'static str,
+    /// Six fields, seconds first: `0 */5 * * * *` is every five minutes.
+    pub cron: &'static str,
+    pub missed: Missed,
+    pub overlap: Overlap,
+}
+
+#[derive(Debug, Clone)]
+pub struct ScheduleView {
+    pub name: String,
+    pub kind: String,
+    pub version: i32,
+    pub cron: String,
+    pub missed: Missed,
+    pub overlap: Overlap,
+    pub paused: bool,
+    pub next_at: DateTime<Utc>,
+    pub last_at: Option<DateTime<Utc>>,
+    pub last_run_id: Option<Uuid>,
+    pub last_run_state: Option<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ScheduleError {
+    #[error("{0:?} is not a cron expression: {1}")]
+    Cron(String, String),
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+}
+
+impl Engine {
+    /// Declares a schedule. A changed cron takes effect from now; a paused schedule stays paused.
+    pub async fn ensure_schedule<W: Workflow>(
+        &self,
+        conn: &mut PgConnection,
+        schedule: &Schedule,
+        workflow: &W,
+    ) -> Result<(), ScheduleError> {
+        let now = sqlx::query_scalar!(r#"select engine.now() as "now!""#).fetch_one(&mut *conn).await?;
+        let next = next_after(schedule.cron, now)?;
+        let input = serde_json::to_value(workflow).unwrap_or_else(|_| json!({}));
+        sqlx::query!(
+            "insert into engine.schedule as s (name, kind, version, cron, input, missed, overlap, next_at)
+             values ($1, $2, $3, $4, $5, $6, $7, $8)
+             on conflict (name) do update set kind = excluded.kind, version = excluded.version, input = excluded.input,
+                 missed = excluded.missed, overlap = excluded.overlap, cron = excluded.cron,
+                 next_at = case when s.cron = excluded.cron then s.next_at else excluded.next_at end",
+            schedule.name,
+            W::NAME,
+            W::VERSION,
+            schedule.cron,
+            input,
+            schedule.missed as Missed,
+            schedule.overlap as Overlap,
+            next
+        )
+        .execute(conn)
+        .await?;
+        Ok(())
+    }
+
+    pub async fn schedules(&self, conn: &mut PgConnection) -> sqlx::Result<Vec<ScheduleView>> {
+        sqlx::query_as!(
+            ScheduleView,
+            r#"select s.name, s.kind, s.version, s.cron, s.missed as "missed: Missed",
+                      s.overlap as "overlap: Overlap", s.paused, s.next_at, s.last_at, s.last_run_id,
+                      r.state as "last_run_state?"
+               from engine.schedule s left join engine.run r on r.id = s.last_run_id order by s.name"#
+        )
+        .fetch_all(conn)
+        .await
+    }
+
+    /// Fires once, now, whatever the cron says.
+    pub async fn run_schedule(
+        &self,
+        conn: &mut PgConnection,
+        name: &str,
+        by: &Asker,
+    ) -> Result<RunHandle, OperateError> {
+        let due = load(conn, name).await?.ok_or(OperateError::NotFound)?;
+        let id =
+            start(self, conn, &due, due.now, "by_hand", &by.correlation_id).await.map_err(|refusal| {
+                OperateError::Conflict { state: RunState::Queued, allowed: vec![], why: refusal.to_string() }
+            })?;
+        record(conn, name, id, "run", by).await?;
+        self.handle(conn, id).await
+    }
+
+    pub async fn pause_schedule(
+        &self,
+        conn: &mut PgConnection,
+        name: &str,
+        by: &Asker,
+    ) -> Result<ScheduleView, OperateError> {
+        self.set_paused(conn, name, true, by).await
+    }
+
+    pub async fn resume_schedule(
+        &self,
+        conn: &mut PgConnection,
+        name: &str,
+        by: &Asker,
+    ) -> Result<ScheduleView, OperateError> {
+        self.set_paused(conn, name, false, by).await
+    }
+
+    async fn set_paused(
+        &self,
+        conn: &mut PgConnection,
+        name: &str,
+        paused: bool,
+        by: &Asker,
+    ) -> Result<ScheduleView, OperateError> {
+        let set = sqlx::query!("update engine.schedule set paused = $2 where name = $1", name, paused)
+            .execute(&mut *conn)
+            .await?;
+        if set.rows_affected() == 0 {
+            return Err(OperateError::NotFound);
+        }
+        record(conn, name, Uuid::nil(), if paused { "pause" } else { "resume" }, by).await?;
+        self.schedules(conn).await?.into_iter().find(|s| s.name == name).ok_or(OperateError::NotFound)
+    }
+}
+
+struct Due {
+    name: String,
+    kind: String,
+    version: i32,
+    cron: String,
+    input: String,
+    missed: Missed,
+    overlap: Overlap,
+    next_at: DateTime<Utc>,
+    now: DateTime<Utc>,
+}
+
+/// Fires what is due. Another process holding a schedule's row is doing the same work, so it is skipped.
+pub(crate) async fn fire_due(engine: &Engine, shelf: &Shelf) -> Result<(), ScheduleError> {
+    let mut session = shelf.session().await?;
+    let names = sqlx::query_scalar!(
+        "select name from engine.schedule where not paused and next_at <= (select engine.now())"
+    )
+    .fetch_all(&mut *session)
+    .await?;
+    session.commit().await?;
+    for name in names {
+        let mut tx = shelf.begin().await?;
+        // Whoever holds the row is firing it; waiting would only find it done.
+        let free =
+            sqlx::query_scalar!("select 1 from engine.schedule where name = $1 for update skip locked", name)
+                .fetch_optional(&mut *tx)
+                .await?;
+        let due = if free.is_some() { load(&mut tx, &name).await? } else { None };
+        if let Some(due) = due.filter(|due| due.next_at <= due.now) {
+            fire(engine, &mut tx, &due).await?;
+        }
+        tx.commit().await?;
+        engine.wake();
+    }
+    Ok(())
+}
+
+async fn load(conn: &mut PgConnection, name: &str) -> sqlx::Result<Option<Due>> {
+    sqlx::query_as!(
+        Due,
+        r#"select name, kind, version, cron, input::text as "input!", missed as "missed: Missed",
+                  overlap as "overlap: Overlap", next_at,
+                  engine.now() as "now!"
+           from engine.schedule where name = $1 for update"#,
+        name
+    )
+    .fetch_optional(conn)
+    .await
+}
+
+async fn fire(engine: &Engine, conn: &mut PgConnection, due: &Due) -> Result<(), ScheduleError> {
+    let cron = parse(&due.cron)?;
+    // The latest matter: after a long absence the oldest ticks are not even recorded.
+    let mut ticks = VecDeque::from([due.next_at]);
+    for tick in cron.after(&due.next_at).take_while(|at| *at <= due.now) {
+        if ticks.len() == MOST_MISSED {
+            ticks.pop_front();
+        }
+        ticks.push_back(tick);
+    }
+    let ticks = Vec::from(ticks);
+    let (missed, wanted) = match due.missed {
+        Missed::All => (&ticks[..0], &ticks[..]),
+        // The latest tick stands for all that were missed; with `skip` only if it is not itself long past.
+        Missed::One => ticks.split_at(ticks.len() - 1),
+        Missed::Skip if ticks.len() > 1 => (&ticks[..], &ticks[..0]),
+        Missed::Skip => (&ticks[..0], &ticks[..]),
+    };
+    for nominal in missed {
+        tick(conn, due, *nominal, None, "missed").await?;
+    }
+    for nominal in wanted {
+        if due.overlap == Overlap::Skip && is_live(conn, due).await? {
+            tick(conn, due, *nominal, None, "skipped_overlap").await?;
+        } else {
+            let correlation = format!("schedule:{}:{}", due.name, nominal.timestamp());
+            match start(engine, conn, due, *nominal, "fired", &correlation).await {
+                Ok(_) => {
+                    engine.stats().schedules_fired.fetch_add(1, Relaxed);
+                }
+                Err(StartError::Engine(crate::engine::EngineError::Database(error))) => {
+                    return Err(error.into());
+                }
+                // Too much is waiting already: this tick is lost, and says so.
+                Err(_) => tick(conn, due, *nominal, None, "missed").await?,
+            }
+        }
+    }
+    let next = cron.after(&due.now).next().unwrap_or(DateTime::<Utc>::MAX_UTC);
+    sqlx::query!("update engine.schedule set next_at = $2 where name = $1", due.name, next)
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+async fn start(
+    engine: &Engine,
+    conn: &mut PgConnection,
+    due: &Due,
+    nominal: DateTime<Utc>,
+    outcome: &str,
+    correlation_id: &str,
+) -> Result<Uuid, StartError> {
+    let new = NewRun {
+        kind: due.kind.clone(),
+        version: due.version,
+        input: due.input.clone(),
+        project_id: Uuid::nil(),
+        correlation_id: correlation_id.to_owned(),
+        start_key: Some(format!("schedule/{}/{}", due.name, nominal.to_rfc3339())),
+        ..NewRun::default()
+    };
+    let (id, _, _) = engine.start_new(conn, &new, false).await?;
+    tick(conn, due, nominal, Some(id), outcome).await?;
+    sqlx::query!(
+        "update engine.schedule set last_at = $2, last_run_id = $3 where name = $1",
+        due.name,
+        nominal,
+        id
+    )
+    .execute(conn)
+    .await?;
+    Ok(id)
+}
+
+async fn tick(
+    conn: &mut PgConnection,
+    due: &Due,
+    nominal: DateTime<Utc>,
+    run: Option<Uuid>,
+    outcome: &str,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "insert into engine.tick (schedule, nominal, run_id, outcome) values ($1, $2, $3, $4) on conflict do nothing",
+        due.name,
+        nominal,
+        run,
+        outcome
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+async fn is_live(conn: &mut PgConnection, due: &Due) -> sqlx::Result<bool> {
+    sqlx::query_scalar!(
+        r#"select exists (select 1 from engine.schedule s join engine.run r on r.id = s.last_run_id
+           where s.name = $1 and r.finished_at is null) as "live!""#,
+        due.name
+    )
+    .fetch_one(conn)
+    .await
+}
+
+async fn record(conn: &mut PgConnection, name: &str, run: Uuid, act: &str, by: &Asker) -> sqlx::Result<()> {
+    sqlx::query!(
+        "insert into engine.act (id, run_id, schedule, act, actor, reason, correlation_id)
+         values ($1, nullif($2, '00000000-0000-0000-0000-000000000000'::uuid), $3, $4, $5, $6, $7)",
+        Uuid::now_v7(),
+        run,
+        name,
+        act,
+        by.actor,
+        by.reason,
+        by.correlation_id
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+fn parse(cron: &str) -> Result<cron::Schedule, ScheduleError> {
+    cron::Schedule::from_str(cron).map_err(|e| ScheduleError::Cron(cron.to_owned(), e.to_string()))
+}
+
+fn next_after(cron: &str, now: DateTime<Utc>) -> Result<DateTime<Utc>, ScheduleError> {
+    Ok(parse(cron)?.after(&now).next().unwrap_or(DateTime::<Utc>::MAX_UTC))
+}

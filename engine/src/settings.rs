@@ -1,0 +1,92 @@
+//! Every number the engine runs by, with its default. `gpuaas doctor` shows them.
+
+use std::time::Duration;
+
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Drives this process runs at once.
+    pub slots: usize,
+    /// Jobs taken from the queue in one fetch.
+    pub batch: usize,
+    /// Committer lanes; a run always uses the same lane.
+    pub lanes: usize,
+    pub lane_rows: usize,
+    pub lane_bytes: usize,
+    /// Checkpoints that may wait for a lane before the engine reports database pressure.
+    pub lane_queue: usize,
+    /// How long a process owns its runs without renewing, by the database's clock.
+    pub lease: Duration,
+    pub renew_every: Duration,
+    pub reap_every: Duration,
+    /// How often an idle worker looks for jobs that other processes queued.
+    pub poll_every: Duration,
+    /// Drives get this long to reach a checkpoint when the process stops.
+    pub drain: Duration,
+    /// A step that is silent this long past its timeout counts as lost even if its owner lives.
+    pub lost_step_grace: Duration,
+    /// Runs of one project that may be admitted at once.
+    pub project_cap: i64,
+    /// Ready runs of one project beyond which starts are refused.
+    pub project_backlog: i64,
+    /// Claims without progress at one position before a run is quarantined.
+    pub max_claims: i32,
+    /// Retries shorter than this wait in the driver instead of releasing the run.
+    pub inline_retry: Duration,
+    /// How often a run that exhausted its retries past the pivot tries again by itself.
+    pub slow_retry: Duration,
+    /// The operator's `force` is accepted once a run was silent this long.
+    pub force_after: Duration,
+    pub api_connections: u32,
+    pub drive_connections: u32,
+    pub statement_timeout: Duration,
+    pub lock_timeout: Duration,
+    pub idle_in_transaction: Duration,
+    /// A transaction pooler stands before Postgres: no statement cache, every statement in a transaction.
+    pub pooler: bool,
+    pub max_input: usize,
+    pub max_signal: usize,
+    pub max_error: usize,
+    pub max_journal_rows: usize,
+    pub max_depth: usize,
+    /// Finished runs are kept this long, attempts by whole days.
+    pub keep_runs: Duration,
+    pub keep_attempt_days: i32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            slots: 256,
+            batch: 64,
+            lanes: 2,
+            lane_rows: 512,
+            lane_bytes: 4 << 20,
+            lane_queue: 4096,
+            lease: Duration::from_secs(15),
+            renew_every: Duration::from_secs(5),
+            reap_every: Duration::from_secs(1),
+            poll_every: Duration::from_millis(200),
+            drain: Duration::from_secs(20),
+            lost_step_grace: Duration::from_secs(10),
+            project_cap: 100,
+            project_backlog: 10_000,
+            max_claims: 5,
+            inline_retry: Duration::from_secs(1),
+            slow_retry: Duration::from_secs(300),
+            force_after: Duration::from_secs(30),
+            api_connections: 10,
+            drive_connections: 10,
+            statement_timeout: Duration::from_secs(5),
+            lock_timeout: Duration::from_secs(2),
+            idle_in_transaction: Duration::from_secs(10),
+            pooler: false,
+            max_input: 256 << 10,
+            max_signal: 64 << 10,
+            max_error: 8 << 10,
+            max_journal_rows: 10_000,
+            max_depth: 64,
+            keep_runs: Duration::from_secs(90 * 24 * 3600),
+            keep_attempt_days: 30,
+        }
+    }
+}

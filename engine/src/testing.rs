@@ -1,0 +1,227 @@
+//! `check_workflow`: what every workflow must survive, as one call from its own tests.
+//!
+//! The workflow is run once to learn every point it passes. Then it is run again and again: crashed at each point once,
+//! failed at each effect before and after it happened, crashed at each point of the way back, and with each undo failing
+//! until an operator retries. Wherever it is struck it must end as promised and leave the world as promised.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use sqlx::postgres::PgConnectOptions;
+use uuid::Uuid;
+
+use crate::engine::Engine;
+use crate::failpoint::{Faults, Point, Strike};
+use crate::fault::Fault;
+use crate::invariants::check_invariants;
+use crate::operate::Asker;
+use crate::registry::{PlannedStep, Registry, Workflow};
+use crate::settings::Settings;
+use crate::start::Start;
+use crate::state::RunState;
+use crate::workers::Workers;
+
+/// A migrated database, the workflow, and how to look at the world it acts on.
+pub struct Check<W: Workflow> {
+    pub database: PgConnectOptions,
+    pub workflow: W,
+    /// A world in which the workflow has done nothing yet.
+    pub fresh_env: fn() -> Arc<W::Env>,
+    /// Everything the workflow left in the world, in a fixed order.
+    pub leftovers: fn(&W::Env) -> Vec<String>,
+    /// Called while the run rests: send the signal it waits for, or move the clock.
+    pub while_waiting: fn(Engine, Uuid) -> BoxFuture<'static, ()>,
+}
+
+/// A point as the hook remembers it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Place {
+    step: String,
+    undo: bool,
+    place: &'static str,
+}
+
+impl From<&Point<'_>> for Place {
+    fn from(point: &Point<'_>) -> Place {
+        Place { step: point.step.to_owned(), undo: point.undo, place: point.place }
+    }
+}
+
+/// Strikes once at each planned place, and remembers every place it was asked at.
+#[derive(Default)]
+struct Plan {
+    strikes: Mutex<HashMap<Place, Strike>>,
+    seen: Mutex<Vec<Place>>,
+}
+
+impl Faults for Plan {
+    fn strike(&self, point: &Point<'_>) -> Option<Strike> {
+        let place = Place::from(point);
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if !seen.contains(&place) {
+            seen.push(place.clone());
+        }
+        let mut strikes = self.strikes.lock().unwrap_or_else(PoisonError::into_inner);
+        // `point` asks for crashes and `strike` for failures: a failure must survive the first question.
+        match strikes.get(&place) {
+            Some(Strike::Crash) => strikes.remove(&place),
+            Some(Strike::Fail(_)) => strikes.get(&place).cloned(),
+            None => None,
+        }
+    }
+}
+
+struct Outcome {
+    state: RunState,
+    leftovers: Vec<String>,
+    seen: Vec<Place>,
+    journal: Vec<(String, String, bool)>,
+}
+
+/// Panics, naming the strike, if the workflow breaks a promise.
+pub async fn check_workflow<W: Workflow + Clone>(check: Check<W>) {
+    let plain = run_once(&check, &[]).await;
+    assert_eq!(plain.state, RunState::Succeeded, "the workflow must succeed when nothing strikes");
+    assert_follows_plan(W::PLAN, &plain.journal);
+
+    for place in &plain.seen {
+        let struck = run_once(&check, &[(place.clone(), Strike::Crash)]).await;
+        assert_eq!(struck.state, RunState::Succeeded, "crashed at {place:?}");
+        assert_eq!(struck.leftovers, plain.leftovers, "crashed at {place:?}");
+    }
+    let effects: Vec<&Place> = plain.seen.iter().filter(|p| p.place.ends_with("-effect")).collect();
+    for place in &effects {
+        let failed = run_once(&check, &[((*place).clone(), terminal())]).await;
+        assert_unwound(&failed, &plain, &format!("failed at {place:?}"));
+    }
+    let Some(last) = effects.last() else { return };
+    let failure = ((*last).clone(), terminal());
+    let unwound = run_once(&check, std::slice::from_ref(&failure)).await;
+    for place in unwound.seen.iter().filter(|p| p.undo) {
+        let struck = run_once(&check, &[failure.clone(), (place.clone(), Strike::Crash)]).await;
+        assert_unwound(&struck, &plain, &format!("crashed on the way back at {place:?}"));
+    }
+    for place in unwound.seen.iter().filter(|p| p.undo && p.place == "before-effect") {
+        let stuck = run_once(&check, &[failure.clone(), (place.clone(), terminal())]).await;
+        assert_unwound(&stuck, &plain, &format!("undo failed at {place:?}, then retried"));
+    }
+}
+
+fn terminal() -> Strike {
+    Strike::Fail(Fault::terminal("struck", "a test failed this step"))
+}
+
+/// Unwound to nothing, or paused past the point of no return with everything in place.
+fn assert_unwound(outcome: &Outcome, plain: &Outcome, when: &str) {
+    match outcome.state {
+        RunState::Compensated | RunState::Failed => {
+            assert!(outcome.leftovers.is_empty(), "{when}: left behind {:?}", outcome.leftovers);
+        }
+        RunState::Succeeded => assert_eq!(outcome.leftovers, plain.leftovers, "{when}"),
+        other => panic!("{when}: ended {other}"),
+    }
+}
+
+fn assert_follows_plan(plan: &[PlannedStep], journal: &[(String, String, bool)]) {
+    let mut ahead = plan.iter();
+    let mut last: Option<&PlannedStep> = None;
+    for (name, op, undoable) in journal {
+        let fits = |p: &&PlannedStep| p.name == name;
+        // One planned step may occur several times under different keys.
+        let planned = last.filter(fits).or_else(|| ahead.find(fits));
+        let planned = planned.unwrap_or_else(|| panic!("step {name:?} is not in the plan, or out of order"));
+        assert_eq!(
+            (planned.op.as_str(), planned.undoable),
+            (op.as_str(), *undoable),
+            "the plan of {name:?} is wrong"
+        );
+        last = Some(planned);
+    }
+}
+
+async fn run_once<W: Workflow + Clone>(check: &Check<W>, strikes: &[(Place, Strike)]) -> Outcome {
+    let plan = Arc::new(Plan::default());
+    plan.strikes.lock().unwrap_or_else(PoisonError::into_inner).extend(strikes.iter().cloned());
+    let settings = Settings {
+        slots: 4,
+        api_connections: 2,
+        drive_connections: 4,
+        poll_every: Duration::from_millis(10),
+        reap_every: Duration::from_millis(20),
+        ..Settings::default()
+    };
+    let faults: Arc<dyn Faults> = Arc::clone(&plan) as Arc<dyn Faults>;
+    let engine = Engine::with_faults(check.database.clone(), settings, Some(faults));
+    let env = (check.fresh_env)();
+    let workers = Workers::start(&engine, Arc::clone(&env), Registry::new().with::<W>());
+    let run = begin(&engine, &check.workflow).await;
+    let state = follow(check, &engine, run, &plan).await;
+    workers.stop().await;
+    let seen = plan.seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let outcome =
+        Outcome { state, leftovers: (check.leftovers)(&env), seen, journal: journal(&engine, run).await };
+    let mut conn = conn(&engine).await;
+    let broken = check_invariants(&mut conn, None).await.unwrap_or_default();
+    assert!(broken.is_empty(), "struck by {strikes:?}: {broken:#?}");
+    drop(conn);
+    engine.close().await;
+    outcome
+}
+
+async fn begin<W: Workflow>(engine: &Engine, workflow: &W) -> Uuid {
+    let mut conn = conn(engine).await;
+    let options = Start { correlation_id: "check-workflow".into(), ..Start::default() };
+    let started =
+        engine.start(&mut conn, workflow, options).await.unwrap_or_else(|e| panic!("cannot start: {e}"));
+    engine.wake();
+    started.id
+}
+
+/// Watches the run to its end: feeds its waits, and retries it once where it sticks or pauses.
+async fn follow<W: Workflow>(check: &Check<W>, engine: &Engine, run: Uuid, plan: &Plan) -> RunState {
+    let retried = AtomicBool::new(false);
+    for _ in 0..3000 {
+        let (state, owned) = state(engine, run).await;
+        match state {
+            state if state.is_terminal() => return state,
+            RunState::Waiting if !owned => (check.while_waiting)(engine.clone(), run).await,
+            RunState::Stuck | RunState::Paused if !owned && !retried.swap(true, Ordering::Relaxed) => {
+                plan.strikes.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                let by =
+                    Asker { actor: "check".into(), reason: None, correlation_id: "check-workflow".into() };
+                let mut conn = conn(engine).await;
+                engine.retry(&mut conn, run, &by).await.unwrap_or_else(|e| panic!("cannot retry: {e}"));
+                engine.wake();
+            }
+            _ => {}
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the run did not end: {:?}, {:?}", state(engine, run).await, journal(engine, run).await);
+}
+
+async fn conn(engine: &Engine) -> sqlx::pool::PoolConnection<sqlx::Postgres> {
+    engine.pool().acquire().await.unwrap_or_else(|e| panic!("no connection: {e}"))
+}
+
+async fn state(engine: &Engine, run: Uuid) -> (RunState, bool) {
+    let mut conn = conn(engine).await;
+    let row =
+        sqlx::query!(r#"select state, owner is not null as "owned!" from engine.run where id = $1"#, run)
+            .fetch_one(&mut *conn)
+            .await
+            .unwrap_or_else(|e| panic!("no run: {e}"));
+    (row.state.parse().unwrap_or_else(|e| panic!("{e}")), row.owned)
+}
+
+async fn journal(engine: &Engine, run: Uuid) -> Vec<(String, String, bool)> {
+    let mut conn = conn(engine).await;
+    let rows = sqlx::query!("select name, op, undoable from engine.step where run_id = $1 order by seq", run)
+        .fetch_all(&mut *conn)
+        .await
+        .unwrap_or_default();
+    rows.into_iter().map(|r| (r.name, r.op, r.undoable)).collect()
+}

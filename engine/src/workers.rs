@@ -1,0 +1,312 @@
+//! The working half of a process: an incarnation with its committer, its apalis worker and its loops, and what happens
+//! when the lease is lost (begin again as another) or the process stops (drain in order).
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use apalis_core::error::{BoxDynError, WorkerError};
+use apalis_core::task::task_id::TaskId;
+use apalis_core::worker::builder::WorkerBuilder;
+use futures::future::BoxFuture;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+use uuid::Uuid;
+
+use crate::committer::Committer;
+use crate::drive::{drive, forget_nameless_job};
+use crate::engine::{Engine, Inner};
+use crate::incarnation::Incarnation;
+use crate::intake::{Gate, Intake};
+use crate::registry::Registry;
+use crate::reins::Reins;
+use crate::{admission, invariants, operate, reaper, retention, schedule};
+
+/// Everything a drive needs of its process.
+pub(crate) struct Crew<E> {
+    pub(crate) engine: Arc<Inner>,
+    pub(crate) env: Arc<E>,
+    pub(crate) registry: Arc<Registry<E>>,
+    pub(crate) committer: Arc<Committer>,
+    pub(crate) id: Uuid,
+    pub(crate) name: String,
+    alive: CancellationToken,
+    cut: CancellationToken,
+    draining: Arc<AtomicBool>,
+    reins: Mutex<HashMap<Uuid, Arc<Reins>>>,
+}
+
+impl<E: Send + Sync + 'static> Crew<E> {
+    pub(crate) fn take_reins(&self, run: Uuid) -> Arc<Reins> {
+        let reins = Arc::new(Reins::new(&self.draining, &self.cut, &self.alive));
+        self.with_reins(|all| all.insert(run, Arc::clone(&reins)));
+        reins
+    }
+
+    pub(crate) fn ended(&self) -> bool {
+        self.alive.is_cancelled()
+    }
+
+    /// Only if they are still ours: a drive that was fenced may have a successor in this very process.
+    pub(crate) fn drop_reins(&self, run: Uuid, reins: &Arc<Reins>) {
+        self.with_reins(|all| {
+            if all.get(&run).is_some_and(|held| Arc::ptr_eq(held, reins)) {
+                all.remove(&run);
+            }
+        });
+    }
+
+    fn with_reins<T>(&self, f: impl FnOnce(&mut HashMap<Uuid, Arc<Reins>>) -> T) -> T {
+        f(&mut self.reins.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Passes requests that other processes left on our runs' rows to their drivers.
+    async fn read_requests(&self) -> sqlx::Result<()> {
+        let mut session = self.engine.db.drives.session().await?;
+        let rows = sqlx::query!(
+            "select id, request from engine.run where owner = $1 and request is not null",
+            self.id
+        )
+        .fetch_all(&mut *session)
+        .await?;
+        session.commit().await?;
+        for row in rows {
+            if let Some(reins) = self.with_reins(|all| all.get(&row.id).cloned()) {
+                reins.learn(row.request.as_deref());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A running set of workers.
+#[derive(Debug)]
+pub struct Workers {
+    stop: CancellationToken,
+    ready: watch::Receiver<bool>,
+    supervisor: JoinHandle<()>,
+}
+
+impl Workers {
+    pub fn start<E: Send + Sync + 'static>(engine: &Engine, env: Arc<E>, registry: Registry<E>) -> Workers {
+        engine.knows(registry.kinds());
+        let stop = CancellationToken::new();
+        let (begun, ready) = watch::channel(false);
+        let supervisor =
+            tokio::spawn(supervise(Arc::clone(&engine.inner), env, Arc::new(registry), stop.clone(), begun));
+        Workers { stop, ready, supervisor }
+    }
+
+    /// Returns once this process claims runs.
+    pub async fn ready(&mut self) {
+        // The supervisor ending first is an answer too.
+        let _ = self.ready.wait_for(|ready| *ready).await;
+    }
+
+    /// No new claims; drives reach a checkpoint or are cancelled; owners are cleared and jobs put back.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        if let Err(error) = self.supervisor.await {
+            error!(%error, "the workers' supervisor panicked");
+        }
+    }
+}
+
+async fn supervise<E: Send + Sync + 'static>(
+    engine: Arc<Inner>,
+    env: Arc<E>,
+    registry: Arc<Registry<E>>,
+    stop: CancellationToken,
+    begun: watch::Sender<bool>,
+) {
+    while !stop.is_cancelled() {
+        match Incarnation::begin(&engine.db, &engine.settings, &registry.kinds()).await {
+            Ok(incarnation) => {
+                begun.send_replace(true);
+                live(&engine, &env, &registry, incarnation, &stop).await;
+            }
+            Err(error) => {
+                warn!(%error, "the workers wait for the database");
+                tokio::select! {
+                    () = stop.cancelled() => {}
+                    () = tokio::time::sleep(Duration::from_millis(500)) => {}
+                }
+            }
+        }
+    }
+}
+
+/// One incarnation from its first claim to its end.
+async fn live<E: Send + Sync + 'static>(
+    engine: &Arc<Inner>,
+    env: &Arc<E>,
+    registry: &Arc<Registry<E>>,
+    incarnation: Incarnation,
+    stop: &CancellationToken,
+) {
+    let settings = &engine.settings;
+    let alive = incarnation.alive.clone();
+    let crew = Arc::new(Crew {
+        engine: Arc::clone(engine),
+        env: Arc::clone(env),
+        registry: Arc::clone(registry),
+        committer: Arc::new(Committer::start(&engine.db, settings, incarnation.id, &alive, &engine.stats)),
+        id: incarnation.id,
+        name: incarnation.name.clone(),
+        cut: alive.child_token(),
+        alive: alive.clone(),
+        draining: Arc::new(AtomicBool::new(false)),
+        reins: Mutex::default(),
+    });
+    let gate = Arc::new(Gate::new(settings.slots));
+    info!(worker = %incarnation.name, slots = settings.slots, "workers are ready");
+    let loops = [
+        tokio::spawn(work(Arc::clone(&crew), Arc::clone(&gate))),
+        tokio::spawn(admit_loop(Arc::clone(&crew))),
+    ];
+    tend_apart(Arc::clone(&crew));
+    tokio::select! {
+        () = alive.cancelled() => warn!("this incarnation ended; its drives stop and another begins"),
+        () = stop.cancelled() => drain(&crew, &gate).await,
+    }
+    crew.cut.cancel();
+    wait_for_drives(&gate, Duration::from_secs(5)).await;
+    incarnation.end(&engine.db).await;
+    for task in loops {
+        task.abort();
+    }
+}
+
+async fn drain<E: Send + Sync + 'static>(crew: &Crew<E>, gate: &Gate) {
+    gate.close();
+    crew.draining.store(true, Ordering::Release);
+    wait_for_drives(gate, crew.engine.settings.drain).await;
+}
+
+async fn wait_for_drives(gate: &Gate, at_most: Duration) {
+    let idle = async {
+        while gate.in_flight() > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    if tokio::time::timeout(at_most, idle).await.is_err() {
+        warn!(drives = gate.in_flight(), "drives did not reach a checkpoint in time");
+    }
+}
+
+/// The apalis worker. Should it ever end while the incarnation lives, it is built again.
+async fn work<E: Send + Sync + 'static>(crew: Arc<Crew<E>>, gate: Arc<Gate>) {
+    while !crew.alive.is_cancelled() {
+        if let Err(error) = queue_worker(&crew, &gate).await {
+            warn!(%error, "the queue worker ended; building it again");
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// Boxed here, outside any async function, because the compiler cannot see through apalis' layers that it is `Send`.
+fn queue_worker<E: Send + Sync + 'static>(
+    crew: &Arc<Crew<E>>,
+    gate: &Arc<Gate>,
+) -> BoxFuture<'static, Result<(), WorkerError>> {
+    let engine = &crew.engine;
+    let intake = Intake::new(
+        engine.db.clone(),
+        engine.settings.batch,
+        engine.settings.poll_every,
+        Arc::clone(&engine.bell),
+        Arc::clone(gate),
+        Arc::clone(&engine.stats),
+    );
+    let (name, crew, gate) = (crew.name.clone(), Arc::clone(crew), Arc::clone(gate));
+    let handle = move |job: Vec<u8>, id: TaskId| {
+        let (crew, slot) = (Arc::clone(&crew), gate.take(&crew.engine.stats));
+        // A task of its own: apalis polls all jobs of a worker in one, and a panic must not reach it.
+        let driven = tokio::spawn(async move {
+            let _slot = slot;
+            match std::str::from_utf8(&job).ok().and_then(|text| text.parse().ok()) {
+                Some(run) => drive(&crew, id.to_string(), run).await,
+                None => forget_nameless_job(&crew, &id.to_string()).await,
+            }
+        });
+        async move { driven.await.map_err(BoxDynError::from) }
+    };
+    Box::pin(WorkerBuilder::new(name.as_str()).backend(intake).build(handle).run())
+}
+
+/// Admits what is due: when nudged, when the next timer is due, and at least once a second.
+async fn admit_loop<E: Send + Sync + 'static>(crew: Arc<Crew<E>>) {
+    let engine = &crew.engine;
+    let longest = engine.settings.reap_every;
+    loop {
+        let pause = match admission::admit_due(engine).await {
+            // A full admission may have left more behind; an empty one waits for the next timer.
+            Ok((admitted, _, _)) if admitted > 0 => Duration::from_millis(5),
+            Ok((_, Some(next), now)) if next > now => (next - now).to_std().unwrap_or(longest).min(longest),
+            Ok(_) => longest,
+            Err(error) => {
+                warn!(%error, "could not admit runs");
+                longest
+            }
+        };
+        if let Err(error) = crew.read_requests().await {
+            warn!(%error, "could not read requests");
+        }
+        if let Err(error) = operate::obey_for_the_ownerless(engine).await {
+            warn!(%error, "could not act on requests");
+        }
+        tokio::select! {
+            () = crew.alive.cancelled() => return,
+            () = tokio::time::sleep(pause) => {}
+            () = engine.admission.nudge.notified() => {}
+        }
+    }
+}
+
+/// On a thread and runtime of its own: an activity that blocks a worker thread may stall all timers and sockets of the
+/// workers' runtime, and must not keep recovery from noticing it.
+fn tend_apart<E: Send + Sync + 'static>(crew: Arc<Crew<E>>) {
+    let alive = crew.alive.clone();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let begun = runtime.and_then(|runtime| {
+        std::thread::Builder::new().name("tend".into()).spawn(move || runtime.block_on(tend_loop(crew)))
+    });
+    if let Err(error) = begun {
+        error!(%error, "no thread for recovery; this incarnation ends");
+        alive.cancel();
+    }
+}
+
+/// The reaper, schedules and retention, each idempotent and run by every process.
+async fn tend_loop<E: Send + Sync + 'static>(crew: Arc<Crew<E>>) {
+    let engine = Engine { inner: Arc::clone(&crew.engine) };
+    let shelf = crew.engine.db.shelf_apart();
+    let mut round = 0u32;
+    loop {
+        if let Err(error) = reaper::reap(&crew.engine, &shelf).await {
+            warn!(%error, "the reaper's sweep failed");
+        }
+        if let Err(error) = schedule::fire_due(&engine, &shelf).await {
+            warn!(%error, "could not fire schedules");
+        }
+        if round.is_multiple_of(60)
+            && let Err(error) = invariants::watch(&crew.engine, &shelf).await
+        {
+            warn!(%error, "could not check the promises");
+        }
+        if round.is_multiple_of(600)
+            && let Err(error) = retention::sweep(&crew.engine, &shelf).await
+        {
+            warn!(%error, "could not clean up history");
+        }
+        round = round.wrapping_add(1);
+        let jitter = crew.engine.settings.reap_every.mul_f64(1.0 + rand::random::<f64>() / 5.0);
+        tokio::select! {
+            () = crew.alive.cancelled() => return,
+            () = tokio::time::sleep(jitter) => {}
+        }
+    }
+}
