@@ -1,0 +1,24 @@
+//! What an operator asks of a run or a schedule, and the answer.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::workflow::{WorkflowHandle, WorkflowRun};
+
+/// The body of retry, resume, pause and cancel; an empty body is the same as `{}`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Operate {
+    /// Kept with the act for whoever reads the history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 1000)]
+    pub reason: Option<String>,
+}
+
+/// The run as it stands after the act. Retrying a finished run answers the new run, whose `retry_of` is the old one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Operated {
+    #[serde(flatten)]
+    pub run: WorkflowRun,
+    pub workflow: WorkflowHandle,
+}

@@ -1,0 +1,201 @@
+//! A workflow run as operators see it: what it is doing, every step with its attempts, and why it does not advance.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// Where a run is. `succeeded`, `failed`, `compensated` and `cancelled` never change again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    Queued,
+    Running,
+    Waiting,
+    Paused,
+    Compensating,
+    Succeeded,
+    Failed,
+    Compensated,
+    Cancelled,
+    Stuck,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StepState {
+    Pending,
+    Running,
+    Waiting,
+    Succeeded,
+    Failed,
+    /// The outcome is unknown: the worker was lost between the effect and its record.
+    Ambiguous,
+    Skipped,
+    Compensating,
+    Compensated,
+}
+
+/// What a step does: an effect outside, an effect in the platform's own database, a timer, a signal, a child run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StepKind {
+    Activity,
+    Transact,
+    Sleep,
+    Wait,
+    Child,
+}
+
+/// The closed list of reasons for which a run does not advance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StuckCode {
+    LeaseLost,
+    Backoff,
+    ProjectLimit,
+    WaitingSignal,
+    WaitingTimer,
+    PausedByOperator,
+    RetriesExhausted,
+    UndoFailed,
+    UnknownVersion,
+    WaitingForRun,
+    DatabasePressure,
+    CrashLoop,
+    Nondeterministic,
+}
+
+/// Why a run does not advance, and what happens next.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct StuckCause {
+    pub code: StuckCode,
+    /// The evidence; its fields depend on the code.
+    #[schema(value_type = Object)]
+    pub detail: Value,
+    /// What a person should do, or that nothing need be done.
+    pub next_action: String,
+    /// When the platform itself acts next, where it will.
+    pub next_at: Option<DateTime<Utc>>,
+}
+
+/// How every asynchronous answer names the run that does its work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WorkflowHandle {
+    pub id: Uuid,
+    pub kind: String,
+    pub status: RunStatus,
+    pub correlation_id: String,
+    /// Where to read the run.
+    pub href: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct WorkflowRun {
+    pub id: Uuid,
+    pub kind: String,
+    /// The definition this run was started with and keeps.
+    pub version: i32,
+    pub org_id: Option<Uuid>,
+    /// The nil id stands for the platform itself.
+    pub project_id: Uuid,
+    pub status: RunStatus,
+    /// What the run is about; at most one run holds a subject at a time.
+    pub subject: Option<String>,
+    /// What an operator asked for and the run has not obeyed yet: `pause` or `cancel`.
+    pub requested: Option<String>,
+    /// `null` while the run advances.
+    pub stuck_cause: Option<StuckCause>,
+    /// What stopped the run, once something did.
+    #[schema(value_type = Option<Object>)]
+    pub error: Option<Value>,
+    pub correlation_id: String,
+    pub trace_id: Option<String>,
+    pub parent_id: Option<Uuid>,
+    pub parent_step: Option<String>,
+    /// The finished run that this one tries again.
+    pub retry_of: Option<Uuid>,
+    /// The process that drives the run now.
+    pub worker: Option<String>,
+    /// Rises with every step the run takes.
+    pub seq: i32,
+    /// What an operator may ask of the run in its present state.
+    pub allowed_actions: Vec<String>,
+    pub created_at: DateTime<Utc>,
+    pub started_at: Option<DateTime<Utc>>,
+    pub updated_at: DateTime<Utc>,
+    pub finished_at: Option<DateTime<Utc>>,
+}
+
+/// The run with its steps in order, those planned but not reached at the end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct WorkflowRunDetail {
+    #[serde(flatten)]
+    pub run: WorkflowRun,
+    /// Redacted, as are the steps' inputs and outputs.
+    #[schema(value_type = Object)]
+    pub input: Value,
+    #[schema(value_type = Option<Object>)]
+    pub output: Option<Value>,
+    pub steps: Vec<Step>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Step {
+    pub name: String,
+    /// Tells apart steps of one name, such as one per member; empty for the others.
+    pub key: String,
+    pub kind: StepKind,
+    pub state: StepState,
+    /// Position in the run; `null` while the step is only planned.
+    pub seq: Option<i32>,
+    /// Whether the run takes this step back when it fails later.
+    pub undoable: bool,
+    /// Tries so far, forward and undoing.
+    pub attempt: i32,
+    pub undo_attempt: i32,
+    #[schema(value_type = Option<Object>)]
+    pub input: Option<Value>,
+    #[schema(value_type = Option<Object>)]
+    pub output: Option<Value>,
+    #[schema(value_type = Option<Object>)]
+    pub error: Option<Value>,
+    pub worker: Option<String>,
+    pub correlation_id: Option<String>,
+    pub started_at: Option<DateTime<Utc>>,
+    pub deadline_at: Option<DateTime<Utc>>,
+    pub finished_at: Option<DateTime<Utc>>,
+    /// Oldest first; days past the retention of history are absent.
+    pub attempts: Vec<Attempt>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AttemptOutcome {
+    Succeeded,
+    Retry,
+    Terminal,
+    NeedsOperator,
+    TimedOut,
+    Lost,
+    Cancelled,
+    /// A repeated step looked before it acted and found the effect there already.
+    FoundDone,
+}
+
+/// One try of a step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Attempt {
+    pub attempt: i32,
+    /// Whether this was a try to take the step back.
+    pub undo: bool,
+    pub outcome: AttemptOutcome,
+    #[schema(value_type = Option<Object>)]
+    pub error: Option<Value>,
+    pub worker: Option<String>,
+    pub correlation_id: String,
+    pub trace_id: Option<String>,
+    pub started_at: DateTime<Utc>,
+    pub finished_at: DateTime<Utc>,
+}

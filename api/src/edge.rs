@@ -1,0 +1,178 @@
+//! What is true of every request: it has a correlation id that is echoed and logged, it is counted and timed, and
+//! whatever goes wrong, the answer has the one error shape.
+
+use std::time::Instant;
+
+use api_types::{ErrorEnvelope, Problem};
+use axum::extract::{FromRequestParts, MatchedPath, Request, State as Shared};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use domain::{CorrelationId, ErrorCode, TraceParent};
+use engine::Asker;
+use tracing::field::Empty;
+use tracing::{Instrument, Span};
+
+use crate::error::ApiError;
+use crate::state::State;
+use crate::trace::continue_trace;
+
+const REQUEST_ID: &str = "x-request-id";
+const CORRELATION_ID: &str = "x-correlation-id";
+const PROBLEM_JSON: &str = "application/problem+json";
+
+/// The ids that tie together everything a request sets off.
+#[derive(Clone, Debug)]
+pub(crate) struct Context {
+    pub(crate) correlation_id: CorrelationId,
+    pub(crate) trace_parent: Option<TraceParent>,
+}
+
+impl Context {
+    /// Who asks. Until callers authenticate, everybody who reaches the loopback address is the same operator.
+    pub(crate) fn asker(&self, reason: Option<String>) -> Asker {
+        Asker { actor: "local-operator".to_owned(), reason, correlation_id: self.correlation_id.to_string() }
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Context {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Context, ApiError> {
+        parts
+            .extensions
+            .get::<Context>()
+            .cloned()
+            .ok_or_else(|| ApiError::internal(&"a route without the edge"))
+    }
+}
+
+/// The outermost layer.
+pub(crate) async fn edge(Shared(state): Shared<State>, mut request: Request, next: Next) -> Response {
+    let began = Instant::now();
+    let (context, refusal) = identify(request.headers());
+    let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    let span = span(&request, route.as_deref(), &context);
+    let method = request.method().clone();
+    let wants_problem = accepts_problem(request.headers());
+    request.extensions_mut().insert(context.clone());
+
+    let answer = match refusal {
+        Some(refusal) => refusal.into_response(),
+        None => next.run(request).instrument(span.clone()).await,
+    };
+    let mut answer = in_one_shape(answer, &context, wants_problem);
+    echo(answer.headers_mut(), &context.correlation_id);
+    let took = began.elapsed();
+    state.metrics.request(&method, route.as_deref(), answer.status(), took);
+    span.in_scope(|| log(answer.status(), route.as_deref(), took.as_micros() as f64 / 1e3));
+    answer
+}
+
+/// A caller may name its request; a name that breaks the rules is refused rather than silently replaced.
+fn identify(headers: &HeaderMap) -> (Context, Option<ApiError>) {
+    let trace_parent =
+        headers.get("traceparent").and_then(|value| value.to_str().ok()).and_then(TraceParent::from_header);
+    let mut named = headers.get_all(REQUEST_ID).iter();
+    let (given, extra) = (named.next(), named.next());
+    let chosen = given.map(|value| value.to_str().ok().and_then(|text| text.parse::<CorrelationId>().ok()));
+    match (chosen, extra) {
+        (None, _) => (Context { correlation_id: CorrelationId::generate(), trace_parent }, None),
+        (Some(Some(correlation_id)), None) => (Context { correlation_id, trace_parent }, None),
+        (Some(_), _) => {
+            let refusal = ApiError::new(
+                ErrorCode::InvalidRequest,
+                "X-Request-ID must appear once, with 1 to 128 characters of [A-Za-z0-9._:-].",
+            );
+            (Context { correlation_id: CorrelationId::generate(), trace_parent }, Some(refusal))
+        }
+    }
+}
+
+/// The fields that later code fills in (`Span::record`) must be named here.
+fn span(request: &Request, route: Option<&str>, context: &Context) -> Span {
+    let (method, route) = (request.method(), route.unwrap_or("unmatched"));
+    let span = tracing::info_span!(
+        "request",
+        otel.name = %format_args!("{method} {route}"),
+        otel.kind = "server",
+        %method,
+        route,
+        correlation_id = %context.correlation_id,
+        trace_id = context.trace_parent.as_ref().map(TraceParent::trace_id),
+        org_id = Empty,
+        project_id = Empty,
+        app_instance_id = Empty,
+        operating_mode = Empty,
+        control_plane_scope = Empty,
+        runtime_backend = Empty,
+    );
+    if let Some(parent) = &context.trace_parent {
+        continue_trace(&span, parent);
+    }
+    span
+}
+
+/// Probes and scrapes come every few seconds and say nothing; they are logged only when they fail.
+fn log(status: StatusCode, route: Option<&str>, took_ms: f64) {
+    let status = status.as_u16();
+    match route {
+        Some("/livez" | "/readyz" | "/metrics") if status < 400 => {
+            tracing::debug!(status, took_ms, "answered")
+        }
+        _ => tracing::info!(status, took_ms, "answered"),
+    }
+}
+
+fn echo(headers: &mut HeaderMap, id: &CorrelationId) {
+    if let Ok(value) = HeaderValue::from_str(id.as_str()) {
+        headers.insert(REQUEST_ID, value.clone());
+        headers.insert(CORRELATION_ID, value);
+    }
+}
+
+fn accepts_problem(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT);
+    accepted.iter().filter_map(|value| value.to_str().ok()).any(|value| value.contains(PROBLEM_JSON))
+}
+
+/// Errors of handlers bring their `ApiError`; those of the framework (unknown path or method, a deadline) only a
+/// status, from which the code follows.
+fn in_one_shape(mut answer: Response, context: &Context, wants_problem: bool) -> Response {
+    let status = answer.status();
+    if !status.is_client_error() && !status.is_server_error() {
+        return answer;
+    }
+    let error = answer.extensions_mut().remove::<ApiError>().unwrap_or_else(|| of_status(status));
+    let envelope = ErrorEnvelope {
+        code: error.code,
+        message: error.message,
+        correlation_id: context.correlation_id.to_string(),
+        details: error.details,
+    };
+    let (media_type, body) = if wants_problem {
+        (PROBLEM_JSON, axum::Json(Problem::from(envelope)).into_response())
+    } else {
+        ("application/json", axum::Json(envelope).into_response())
+    };
+    let (mut head, _) = answer.into_parts();
+    head.headers.remove(header::CONTENT_LENGTH);
+    head.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    if let Some(seconds) = error.retry_after {
+        head.headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    Response::from_parts(head, body.into_body())
+}
+
+fn of_status(status: StatusCode) -> ApiError {
+    match status {
+        StatusCode::NOT_FOUND => ApiError::plain(ErrorCode::RouteNotFound),
+        StatusCode::METHOD_NOT_ALLOWED => ApiError::plain(ErrorCode::MethodNotAllowed),
+        StatusCode::PAYLOAD_TOO_LARGE => ApiError::plain(ErrorCode::PayloadTooLarge),
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => ApiError::plain(ErrorCode::UnsupportedMediaType),
+        StatusCode::SERVICE_UNAVAILABLE => ApiError::unavailable("The request took too long."),
+        status if status.is_client_error() => ApiError::plain(ErrorCode::InvalidRequest),
+        status => ApiError::internal(&format_args!("a bare status {status}")),
+    }
+}

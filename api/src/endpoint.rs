@@ -1,0 +1,149 @@
+//! A handler together with what the API document says of it.
+//!
+//! Resources return endpoints, the router mounts them, and the document is written from the same values: a route
+//! cannot be served without being documented, nor the other way round.
+
+use axum::handler::Handler;
+use axum::routing::{MethodFilter, MethodRouter, on};
+use domain::ErrorCode;
+use utoipa::openapi::content::ContentBuilder;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
+use utoipa::openapi::response::{Response, ResponseBuilder};
+use utoipa::openapi::schema::{
+    ArrayBuilder, KnownFormat, ObjectBuilder, Ref, SchemaFormat, SchemaType, Type,
+};
+use utoipa::openapi::{RefOr, Required, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::state::State;
+
+pub(crate) type NamedSchema = (String, RefOr<Schema>);
+
+pub(crate) struct Endpoint {
+    pub(crate) name: &'static str,
+    pub(crate) summary: &'static str,
+    pub(crate) params: Vec<Parameter>,
+    pub(crate) body: Option<RequestBody>,
+    pub(crate) answers: Vec<(u16, Response)>,
+    pub(crate) refusals: Vec<ErrorCode>,
+    pub(crate) schemas: Vec<NamedSchema>,
+    mount: Box<dyn Fn(MethodFilter) -> MethodRouter<State>>,
+}
+
+impl Endpoint {
+    pub(crate) fn new<H, T>(name: &'static str, summary: &'static str, handler: H) -> Endpoint
+    where
+        H: Handler<T, State>,
+        T: 'static,
+    {
+        Endpoint {
+            name,
+            summary,
+            params: Vec::new(),
+            body: None,
+            answers: Vec::new(),
+            refusals: Vec::new(),
+            schemas: Vec::new(),
+            mount: Box::new(move |method| on(method, handler.clone())),
+        }
+    }
+
+    pub(crate) fn mount(&self, method: MethodFilter) -> MethodRouter<State> {
+        (self.mount)(method)
+    }
+
+    pub(crate) fn query(self, name: &str, schema: RefOr<Schema>, description: &str) -> Endpoint {
+        self.param(ParameterIn::Query, name, description, schema)
+    }
+
+    pub(crate) fn header(self, name: &str, description: &str) -> Endpoint {
+        self.param(ParameterIn::Header, name, description, text())
+    }
+
+    fn param(mut self, place: ParameterIn, name: &str, description: &str, schema: RefOr<Schema>) -> Endpoint {
+        let param = ParameterBuilder::new()
+            .name(name)
+            .parameter_in(place)
+            .required(Required::False)
+            .description(Some(description))
+            // Lists are written with commas: `a,b`.
+            .explode(matches!(&schema, RefOr::T(Schema::Array(_))).then_some(false))
+            .schema(Some(schema));
+        self.params.push(param.build());
+        self
+    }
+
+    /// A JSON body that may be left out when every field is optional.
+    pub(crate) fn body<T: ToSchema>(mut self) -> Endpoint {
+        let content = ContentBuilder::new().schema(Some(self.component::<T>())).build();
+        self.body = Some(
+            RequestBodyBuilder::new()
+                .content("application/json", content)
+                .required(Some(Required::False))
+                .build(),
+        );
+        self.refuses(&[
+            ErrorCode::ValidationError,
+            ErrorCode::PayloadTooLarge,
+            ErrorCode::UnsupportedMediaType,
+        ])
+    }
+
+    pub(crate) fn answers<T: ToSchema>(mut self, status: u16, description: &str) -> Endpoint {
+        let schema = self.component::<T>();
+        self.answer(status, description, "application/json", schema.into())
+    }
+
+    /// A page of `T`s, with the parameters that every list has.
+    pub(crate) fn answers_page<T: ToSchema>(mut self, description: &str) -> Endpoint {
+        let items = ArrayBuilder::new().items(self.component::<T>());
+        let cursor = ObjectBuilder::new().schema_type(SchemaType::from_iter([Type::String, Type::Null]));
+        let page = ObjectBuilder::new()
+            .property("items", items)
+            .required("items")
+            .property(
+                "next_cursor",
+                cursor.description(Some("Where the next page starts; null on the last one.")),
+            )
+            .required("next_cursor");
+        let name = format!("{}Page", T::name());
+        self.schemas.push((name.clone(), page.into()));
+        self.query("limit", u16::schema(), "Items on a page: 1 to 200, 50 unless said otherwise.")
+            .query("cursor", text(), "The `next_cursor` of the page before.")
+            .answer(200, description, "application/json", Ref::from_schema_name(name).into())
+    }
+
+    pub(crate) fn streams(self, description: &str) -> Endpoint {
+        self.answer(200, description, "text/event-stream", text())
+    }
+
+    fn answer(mut self, status: u16, description: &str, media_type: &str, schema: RefOr<Schema>) -> Endpoint {
+        let content = ContentBuilder::new().schema(Some(schema)).build();
+        self.answers.push((
+            status,
+            ResponseBuilder::new().description(description).content(media_type, content).build(),
+        ));
+        self
+    }
+
+    /// The codes this route answers besides those that every route may.
+    pub(crate) fn refuses(mut self, codes: &[ErrorCode]) -> Endpoint {
+        self.refusals.extend(codes);
+        self
+    }
+
+    fn component<T: ToSchema>(&mut self) -> Ref {
+        self.schemas.push((T::name().into_owned(), T::schema()));
+        T::schemas(&mut self.schemas);
+        Ref::from_schema_name(T::name())
+    }
+}
+
+pub(crate) fn text() -> RefOr<Schema> {
+    ObjectBuilder::new().schema_type(Type::String).into()
+}
+
+pub(crate) fn text_as(format: KnownFormat) -> RefOr<Schema> {
+    ObjectBuilder::new().schema_type(Type::String).format(Some(SchemaFormat::KnownFormat(format))).into()
+}

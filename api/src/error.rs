@@ -1,0 +1,120 @@
+//! `ApiError`: how a handler says no. One code from the closed list, one sentence, and evidence.
+//!
+//! Errors from below are sorted here, once. What a caller cannot act upon is logged and becomes `internal_error`,
+//! so that no query, path or stack ever leaves the process.
+
+use api_types::Invalid;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use domain::ErrorCode;
+use engine::OperateError;
+use serde_json::{Map, Value, json};
+
+#[derive(Clone, Debug)]
+pub struct ApiError {
+    pub code: ErrorCode,
+    pub message: String,
+    pub details: Map<String, Value>,
+    /// Seconds after which trying again makes sense.
+    pub retry_after: Option<u32>,
+}
+
+impl ApiError {
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> ApiError {
+        ApiError { code, message: message.into(), details: Map::new(), retry_after: None }
+    }
+
+    /// The code's own explanation says it all.
+    pub fn plain(code: ErrorCode) -> ApiError {
+        ApiError::new(code, code.explanation())
+    }
+
+    pub fn with(mut self, name: &str, evidence: impl Into<Value>) -> ApiError {
+        self.details.insert(name.to_owned(), evidence.into());
+        self
+    }
+
+    pub fn retry_after(mut self, seconds: u32) -> ApiError {
+        self.retry_after = Some(seconds);
+        self
+    }
+
+    /// All that is wrong with a request, at once.
+    pub fn listing(code: ErrorCode, problems: Vec<Invalid>) -> ApiError {
+        let message = match problems.as_slice() {
+            [only] => format!("{} {}", only.pointer, only.message).trim_start().to_owned(),
+            several => format!("The request has {} problems.", several.len()),
+        };
+        ApiError::new(code, message).with("errors", json!(problems))
+    }
+
+    pub fn unavailable(message: &str) -> ApiError {
+        ApiError::new(ErrorCode::ServiceUnavailable, message).retry_after(1)
+    }
+
+    /// The cause goes to the log only; the span around the request adds the correlation id.
+    pub fn internal(cause: &dyn std::fmt::Display) -> ApiError {
+        tracing::error!(error = %cause, "a request failed");
+        ApiError::plain(ErrorCode::InternalError)
+    }
+}
+
+impl From<sqlx::Error> for ApiError {
+    fn from(error: sqlx::Error) -> ApiError {
+        match &error {
+            sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Io(_) => {
+                tracing::warn!(%error, "the database did not answer");
+                ApiError::unavailable("The database does not answer right now.")
+            }
+            // Statements and locks have time limits; a caller may well succeed the next time.
+            sqlx::Error::Database(refusal) if is_passing(refusal.code().as_deref()) => {
+                tracing::warn!(%error, "the database gave up on a statement");
+                ApiError::unavailable("The database was too busy to answer in time.")
+            }
+            sqlx::Error::Database(refusal) if is_unstorable(refusal.code().as_deref()) => ApiError::new(
+                ErrorCode::InvalidRequest,
+                "A text holds a character that cannot be stored, such as NUL.",
+            ),
+            _ => ApiError::internal(&error),
+        }
+    }
+}
+
+/// Serialisation failure, deadlock, lock not available, statement cancelled, shutdown, too many connections.
+fn is_passing(sqlstate: Option<&str>) -> bool {
+    matches!(sqlstate, Some("40001" | "40P01" | "55P03" | "57014" | "57P01" | "57P02" | "57P03" | "53300"))
+}
+
+/// Text that is no text to the database. It came in with the request: nothing of ours holds any.
+fn is_unstorable(sqlstate: Option<&str>) -> bool {
+    matches!(sqlstate, Some("22021" | "22P05"))
+}
+
+impl From<OperateError> for ApiError {
+    fn from(error: OperateError) -> ApiError {
+        match error {
+            OperateError::NotFound => ApiError::plain(ErrorCode::WorkflowNotFound),
+            OperateError::Conflict { state, allowed, why } => ApiError::new(ErrorCode::StateConflict, why)
+                .with("state", state.as_str())
+                .with("allowed_actions", json!(allowed)),
+            OperateError::TargetBusy(holder) => {
+                ApiError::new(ErrorCode::OperationInProgress, "another run already acts on the same resource")
+                    .with("workflow_id", json!(holder.id))
+                    .with("kind", holder.kind)
+                    .with("status", holder.state.as_str())
+            }
+            OperateError::Database(error) => error.into(),
+        }
+    }
+}
+
+/// Only the status is written here. The edge fills in the body, because only it knows the correlation id and which
+/// form the caller accepts.
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = status.into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}

@@ -1,0 +1,126 @@
+//! Query parameters, read by name. All problems are reported together, and a parameter nobody asked for is one of
+//! them: a misspelt filter must not quietly return everything.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use api_types::Invalid;
+use axum::extract::{FromRequestParts, Query};
+use axum::http::request::Parts;
+use domain::ErrorCode;
+
+use crate::error::ApiError;
+
+pub(crate) struct Params {
+    pairs: Vec<(String, String)>,
+    asked: Vec<&'static str>,
+    problems: Vec<Invalid>,
+}
+
+impl Params {
+    /// The value as it was sent; an empty one counts as absent.
+    pub(crate) fn text(&mut self, name: &'static str) -> Option<String> {
+        self.asked.push(name);
+        let mut values = self.pairs.iter().filter(|(given, _)| given == name).map(|(_, value)| value.clone());
+        let value = values.next().filter(|value| !value.is_empty());
+        if values.next().is_some() {
+            self.problem(name, "may be given only once");
+        }
+        value
+    }
+
+    pub(crate) fn parsed<T: FromStr>(&mut self, name: &'static str, expected: impl Display) -> Option<T> {
+        let text = self.text(name)?;
+        let value = text.parse().ok();
+        if value.is_none() {
+            self.problem(name, format!("must be {expected}"));
+        }
+        value
+    }
+
+    /// Comma-separated values.
+    pub(crate) fn list<T: FromStr>(&mut self, name: &'static str, expected: impl Display) -> Vec<T> {
+        let text = self.text(name).unwrap_or_default();
+        let words: Vec<&str> = text.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
+        let values: Vec<T> = words.iter().filter_map(|word| word.parse().ok()).collect();
+        if values.len() < words.len() {
+            self.problem(name, format!("must be {expected}"));
+        }
+        values
+    }
+
+    pub(crate) fn problem(&mut self, name: &str, message: impl Into<String>) {
+        self.problems.push(Invalid { pointer: format!("/{name}"), message: message.into() });
+    }
+
+    /// Call when every parameter of the route has been read.
+    pub(crate) fn finish(mut self) -> Result<(), ApiError> {
+        let strangers: Vec<String> = self
+            .pairs
+            .iter()
+            .map(|(name, _)| name.clone())
+            .filter(|name| !self.asked.contains(&name.as_str()))
+            .collect();
+        for name in strangers {
+            let known = if self.asked.is_empty() { "none".to_owned() } else { self.asked.join(", ") };
+            self.problem(&name, format!("is not a parameter of this route; known: {known}"));
+        }
+        if self.problems.is_empty() {
+            Ok(())
+        } else {
+            Err(ApiError::listing(ErrorCode::InvalidRequest, self.problems))
+        }
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Params {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Params, ApiError> {
+        let Query(pairs) = Query::<Vec<(String, String)>>::from_request_parts(parts, state)
+            .await
+            .map_err(|rejection| ApiError::new(ErrorCode::InvalidRequest, rejection.body_text()))?;
+        Ok(Params { pairs, asked: Vec::new(), problems: Vec::new() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn params(pairs: &[(&str, &str)]) -> Params {
+        let pairs = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Params { pairs, asked: Vec::new(), problems: Vec::new() }
+    }
+
+    #[test]
+    fn all_problems_are_listed_at_once() {
+        let mut given = params(&[("limit", "many"), ("kind", "a"), ("kind", "b"), ("colour", "red")]);
+        assert_eq!(given.parsed::<u32>("limit", "a number"), None);
+        given.text("kind");
+        let error = given.finish().unwrap_err();
+        assert_eq!(error.code, ErrorCode::InvalidRequest);
+        let pointers: Vec<&str> = error.details["errors"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|e| e["pointer"].as_str().unwrap())
+            .collect();
+        assert_eq!(pointers, ["/limit", "/kind", "/colour"]);
+    }
+
+    #[test]
+    fn empty_values_count_as_absent() {
+        let mut given = params(&[("kind", ""), ("status", "")]);
+        assert_eq!(given.text("kind"), None);
+        assert!(given.list::<u8>("status", "numbers").is_empty());
+        assert!(given.finish().is_ok());
+    }
+
+    #[test]
+    fn one_bad_word_spoils_a_list() {
+        let mut given = params(&[("n", "1,x,3")]);
+        given.list::<u8>("n", "numbers");
+        assert!(given.finish().is_err());
+    }
+}

@@ -1,0 +1,30 @@
+//! Workflow runs over HTTP: list, show, stream, and what operators may ask of them.
+//!
+//! The same endpoints serve a project's runs and, under `/admin`, everybody's; `Scope` is the difference.
+
+mod bulk_retry;
+mod list;
+mod operate;
+pub(crate) mod present;
+mod show;
+mod stream;
+
+pub(crate) use bulk_retry::bulk_retry;
+pub(crate) use list::{list, stuck};
+pub(crate) use operate::{cancel, pause, resume, retry};
+pub(crate) use show::show;
+pub(crate) use stream::stream;
+
+use domain::ErrorCode;
+use engine::inspect::{RunFilter, RunView, runs};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::error::ApiError;
+use crate::scope::Scope;
+
+/// The run, if it exists and the caller's scope covers it.
+async fn find(conn: &mut PgConnection, scope: Scope, id: Uuid) -> Result<RunView, ApiError> {
+    let filter = RunFilter { ids: Some(vec![id]), project: scope.project, limit: 1, ..RunFilter::default() };
+    runs(conn, &filter).await?.pop().ok_or_else(|| ApiError::plain(ErrorCode::WorkflowNotFound))
+}

@@ -1,0 +1,139 @@
+//! `POST A/workflows/bulk-retry`: after a common cause is repaired, retry what it stopped. One transaction, bounded,
+//! one verdict per run; with `dry_run` nothing changes.
+
+use api_types::{BulkRetry, BulkRetryFilter, BulkRetryReport, BulkVerdict, Invalid, Verdict};
+use axum::Json;
+use axum::extract::State as Shared;
+use domain::ErrorCode;
+use engine::inspect::{RunFilter, runs};
+use engine::{Asker, RunState};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::present;
+use crate::body::Body;
+use crate::edge::Context;
+use crate::endpoint::Endpoint;
+use crate::error::ApiError;
+use crate::scope::Scope;
+use crate::state::State;
+
+const MOST: usize = 200;
+
+pub(crate) fn bulk_retry() -> Endpoint {
+    Endpoint::new("bulk_retry_workflows", "Retry many runs at once", retry_many)
+        .body::<BulkRetry>()
+        .answers::<BulkRetryReport>(200, "One verdict per run.")
+}
+
+async fn retry_many(
+    Shared(state): Shared<State>,
+    scope: Scope,
+    context: Context,
+    Body(body): Body<BulkRetry>,
+) -> Result<Json<BulkRetryReport>, ApiError> {
+    let wanted = Wanted::of(&body)?;
+    let limit = body.limit.map_or(MOST, usize::from);
+    let asker = context.asker(body.reason.clone());
+    let mut tx = state.write().await?;
+    let (chosen, more) = wanted.choose(&mut tx, limit).await?;
+    let mut results = Vec::with_capacity(chosen.len());
+    for id in chosen {
+        results.push(retry_one(&state, &mut tx, scope, id, &asker).await?);
+    }
+    if body.dry_run {
+        // A rehearsal is the real thing taken back, so its verdicts are what would happen.
+        tx.rollback().await?;
+        results.iter_mut().for_each(as_rehearsed);
+    } else {
+        tx.commit().await?;
+        state.engine.wake();
+    }
+    Ok(Json(BulkRetryReport { dry_run: body.dry_run, results, more }))
+}
+
+enum Wanted<'a> {
+    Named(&'a [Uuid]),
+    Matching(&'a BulkRetryFilter),
+}
+
+impl<'a> Wanted<'a> {
+    fn of(body: &'a BulkRetry) -> Result<Wanted<'a>, ApiError> {
+        match (&body.ids, &body.filter) {
+            (Some(ids), None) => Ok(Wanted::Named(ids)),
+            (None, Some(filter)) if *filter != BulkRetryFilter::default() => Ok(Wanted::Matching(filter)),
+            (None, Some(_)) => {
+                Err(invalid("/filter", "must have at least one field: retrying everything is never meant"))
+            }
+            _ => Err(invalid("", "must have exactly one of ids and filter")),
+        }
+    }
+
+    /// The runs to retry in the order of their ids, which is the order in which run rows are locked everywhere, and
+    /// whether the limit kept others out.
+    async fn choose(self, conn: &mut PgConnection, limit: usize) -> sqlx::Result<(Vec<Uuid>, bool)> {
+        let mut ids: Vec<Uuid> = match self {
+            Wanted::Named(ids) => ids.to_vec(),
+            Wanted::Matching(filter) => {
+                let found = runs(conn, &stopped_runs(filter, limit)).await?;
+                found.into_iter().map(|run| run.id).collect()
+            }
+        };
+        ids.sort_unstable();
+        ids.dedup();
+        let more = ids.len() > limit;
+        ids.truncate(limit);
+        Ok((ids, more))
+    }
+}
+
+/// One more than the limit is read, to know whether there are others.
+fn stopped_runs(filter: &BulkRetryFilter, limit: usize) -> RunFilter {
+    RunFilter {
+        project: filter.project_id,
+        kind: filter.kind.clone(),
+        states: vec![RunState::Paused, RunState::Stuck],
+        cause: filter.cause.map(present::cause),
+        error: filter.error_signature.clone(),
+        limit: limit as i64 + 1,
+        ..RunFilter::default()
+    }
+}
+
+async fn retry_one(
+    state: &State,
+    conn: &mut PgConnection,
+    scope: Scope,
+    id: Uuid,
+    asker: &Asker,
+) -> Result<BulkVerdict, ApiError> {
+    match state.engine.retry(conn, id, asker).await.map_err(ApiError::from) {
+        Ok(run) => {
+            let workflow = Some(present::handle(&run, scope));
+            Ok(BulkVerdict { id, verdict: Verdict::Retried, workflow, code: None, message: None })
+        }
+        // Only the run's own state is a verdict; trouble with the database ends the whole request.
+        Err(error) if matches!(error.code, ErrorCode::WorkflowNotFound | ErrorCode::StateConflict) => {
+            Ok(BulkVerdict {
+                id,
+                verdict: Verdict::Refused,
+                workflow: None,
+                code: Some(error.code),
+                message: Some(error.message),
+            })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn as_rehearsed(verdict: &mut BulkVerdict) {
+    if verdict.verdict == Verdict::Retried {
+        verdict.verdict = Verdict::WouldRetry;
+        verdict.workflow = None;
+    }
+}
+
+fn invalid(pointer: &str, message: &str) -> ApiError {
+    let problem = Invalid { pointer: pointer.to_owned(), message: message.to_owned() };
+    ApiError::listing(ErrorCode::ValidationError, vec![problem])
+}
