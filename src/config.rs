@@ -1,0 +1,292 @@
+//! The configuration: the only place that reads the environment and configuration files. One struct per concern;
+//! a wrong key or value ends the start with the place it stands at and what would be right.
+
+mod values;
+
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use sqlx::postgres::PgConnectOptions;
+
+pub use values::{ConfigError, Values, default_file, variable_name};
+
+/// What the command line says about the configuration.
+#[derive(Debug, Clone, Default)]
+pub struct Overrides {
+    pub file: Option<PathBuf>,
+    /// `(flag as written, key, value)`, in order.
+    pub flags: Vec<(String, String, String)>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Config {
+    pub server: Server,
+    pub database: Database,
+    pub engine: engine::Settings,
+    pub log: Log,
+    pub telemetry: Telemetry,
+    pub values: Values,
+}
+
+#[derive(Debug, Clone)]
+pub struct Server {
+    pub listen: SocketAddr,
+}
+
+#[derive(Debug, Clone)]
+pub struct Database {
+    pub url: Option<PgConnectOptions>,
+    pub migrate_url: Option<PgConnectOptions>,
+    pub app_role: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Clone)]
+pub struct Log {
+    pub format: LogFormat,
+    pub filter: String,
+    pub color: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct Telemetry {
+    pub otlp_endpoint: Option<String>,
+    pub service_name: String,
+}
+
+impl Config {
+    /// Reads the process's environment and the configuration file it or the command line names.
+    pub fn load(overrides: &Overrides) -> Result<Config, ConfigError> {
+        let environment: BTreeMap<String, String> = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        let file = match &overrides.file {
+            Some(named) => Some(named.clone()),
+            None => file_to_read(environment.get("GPUAAS_CONFIG")),
+        };
+        let contents = file.map(|path| read(&path).map(|contents| (path, contents))).transpose()?;
+        Config::from_layers(contents, &environment, &overrides.flags)
+    }
+
+    fn from_layers(
+        file: Option<(PathBuf, String)>,
+        environment: &BTreeMap<String, String>,
+        flags: &[(String, String, String)],
+    ) -> Result<Config, ConfigError> {
+        let mut values = Values::defaults()?;
+        let mut problems = Vec::new();
+        if let Some((path, contents)) = &file {
+            problems.extend(values.overlay_file(path, contents));
+        }
+        problems.extend(values.overlay_environment(environment));
+        for (flag, key, text) in flags {
+            problems.extend(values.overlay_flag(flag, key, text));
+        }
+        if !problems.is_empty() {
+            return Err(ConfigError(problems));
+        }
+        Ok(Config {
+            server: Server::read(&values)?,
+            database: Database::read(&values)?,
+            engine: engine_settings(&values)?,
+            log: Log::read(&values, environment)?,
+            telemetry: Telemetry::read(&values)?,
+            values,
+        })
+    }
+}
+
+impl Server {
+    fn read(values: &Values) -> Result<Server, ConfigError> {
+        let listen: SocketAddr = values.parse("server.listen")?;
+        if !listen.ip().is_loopback() {
+            let why =
+                "requests are not authenticated, so only a loopback address such as 127.0.0.1 is accepted";
+            return Err(values.wrong("server.listen", &why));
+        }
+        Ok(Server { listen })
+    }
+}
+
+impl Database {
+    fn read(values: &Values) -> Result<Database, ConfigError> {
+        Ok(Database {
+            url: connection(values, "database.url")?,
+            migrate_url: connection(values, "database.migrate_url")?,
+            app_role: values.text("database.app_role")?,
+        })
+    }
+
+    /// Where the application role connects, or how to say it.
+    pub fn required(&self) -> Result<PgConnectOptions, ConfigError> {
+        self.url.clone().ok_or_else(|| {
+            ConfigError(vec![format!(
+                "no database: set `database.url` in the configuration file, {}, or --database-url",
+                variable_name("database.url")
+            )])
+        })
+    }
+}
+
+impl Log {
+    fn read(values: &Values, environment: &BTreeMap<String, String>) -> Result<Log, ConfigError> {
+        let terminal = io::stderr().is_terminal();
+        let format = match values.text("log.format")?.as_str() {
+            "json" => LogFormat::Json,
+            "text" => LogFormat::Text,
+            "auto" if terminal => LogFormat::Text,
+            "auto" => LogFormat::Json,
+            _ => return Err(values.wrong("log.format", &"must be auto, json or text")),
+        };
+        let filter = values.text("log.filter")?;
+        if let Err(error) = tracing_subscriber::EnvFilter::try_new(&filter) {
+            return Err(values.wrong("log.filter", &error));
+        }
+        let color = terminal && environment.get("NO_COLOR").is_none_or(String::is_empty);
+        Ok(Log { format, filter, color })
+    }
+}
+
+impl Telemetry {
+    fn read(values: &Values) -> Result<Telemetry, ConfigError> {
+        let otlp_endpoint = values.optional("telemetry.otlp_endpoint")?;
+        let is_http = |address: &String| address.starts_with("http://") || address.starts_with("https://");
+        if otlp_endpoint.as_ref().is_some_and(|address| !is_http(address)) {
+            return Err(values.wrong("telemetry.otlp_endpoint", &"must begin with http:// or https://"));
+        }
+        Ok(Telemetry { otlp_endpoint, service_name: values.text("telemetry.service_name")? })
+    }
+}
+
+/// The numbers an operator may set; the rest stay as the engine has them.
+fn engine_settings(values: &Values) -> Result<engine::Settings, ConfigError> {
+    let days = |key| Ok::<_, ConfigError>(Duration::from_secs(values.parse::<u64>(key)? * 24 * 3600));
+    let lease = milliseconds(values, "engine.lease_ms")?;
+    Ok(engine::Settings {
+        slots: values.parse("engine.slots")?,
+        lease,
+        // Two renewals may be lost before the lease is.
+        renew_every: lease / 3,
+        poll_every: milliseconds(values, "engine.poll_ms")?,
+        drain: milliseconds(values, "engine.drain_ms")?,
+        project_cap: values.parse("engine.project_cap")?,
+        project_backlog: values.parse("engine.project_backlog")?,
+        keep_runs: days("engine.keep_runs_days")?,
+        keep_attempt_days: values.parse("engine.keep_attempt_days")?,
+        api_connections: values.parse("database.api_connections")?,
+        drive_connections: values.parse("database.drive_connections")?,
+        statement_timeout: milliseconds(values, "database.statement_timeout_ms")?,
+        lock_timeout: milliseconds(values, "database.lock_timeout_ms")?,
+        idle_in_transaction: milliseconds(values, "database.idle_in_transaction_ms")?,
+        pooler: values.parse("database.pooler")?,
+        ..engine::Settings::default()
+    })
+}
+
+fn milliseconds(values: &Values, key: &str) -> Result<Duration, ConfigError> {
+    Ok(Duration::from_millis(values.parse(key)?))
+}
+
+fn connection(values: &Values, key: &str) -> Result<Option<PgConnectOptions>, ConfigError> {
+    let Some(url) = values.optional(key)? else { return Ok(None) };
+    match PgConnectOptions::from_str(&url) {
+        Ok(options) => Ok(Some(options.application_name("gpuaas"))),
+        Err(error) => Err(values.wrong(key, &error)),
+    }
+}
+
+fn file_to_read(named: Option<&String>) -> Option<PathBuf> {
+    let usual = ["gpuaas.toml", "/etc/gpuaas/gpuaas.toml"].into_iter().map(PathBuf::from);
+    named.map(PathBuf::from).or_else(|| usual.into_iter().find(|path| path.exists()))
+}
+
+fn read(path: &Path) -> Result<String, ConfigError> {
+    std::fs::read_to_string(path).map_err(|error| {
+        ConfigError(vec![format!("cannot read the configuration file {}: {error}", path.display())])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(file: &str, environment: &[(&str, &str)], flags: &[(&str, &str)]) -> Result<Config, ConfigError> {
+        let file = (!file.is_empty()).then(|| (PathBuf::from("gpuaas.toml"), file.to_owned()));
+        let environment = environment.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        let flags: Vec<_> =
+            flags.iter().map(|(key, value)| ("--set".into(), (*key).into(), (*value).into())).collect();
+        Config::from_layers(file, &environment, &flags)
+    }
+
+    fn origin(config: &Config, key: &str) -> String {
+        config.values.iter().find(|(name, _)| *name == key).map(|(_, one)| one.origin.to_string()).unwrap()
+    }
+
+    #[test]
+    fn the_default_file_is_valid_and_says_what_the_engine_runs_by() {
+        let config = load("", &[], &[]).unwrap();
+        assert_eq!(format!("{:?}", config.engine), format!("{:?}", engine::Settings::default()));
+        assert!(config.database.url.is_none());
+        assert_eq!(config.server.listen.to_string(), "127.0.0.1:8080");
+    }
+
+    #[test]
+    fn a_later_layer_wins_and_is_named() {
+        let file = "[engine]\nslots = 2\nproject_cap = 7\n";
+        let environment = [("GPUAAS_ENGINE_SLOTS", "3"), ("GPUAAS_DATABASE_POOLER", "true")];
+        let config = load(file, &environment, &[("engine.project_cap", "9")]).unwrap();
+        assert_eq!((config.engine.slots, config.engine.project_cap, config.engine.pooler), (3, 9, true));
+        assert_eq!(origin(&config, "engine.slots"), "environment GPUAAS_ENGINE_SLOTS");
+        assert_eq!(origin(&config, "engine.project_cap"), "flag --set");
+        assert_eq!(origin(&config, "log.filter"), "default");
+        let from_file = load(file, &[], &[]).unwrap();
+        assert_eq!(origin(&from_file, "engine.project_cap"), "gpuaas.toml:3");
+    }
+
+    #[test]
+    fn every_mistake_is_said_at_once_with_its_place() {
+        let file = "[engine]\nslotz = 2\nlease_ms = \"long\"\n[servers]\nlisten = \"x\"\n";
+        let environment = [("GPUAAS_DATABASE_POOLER", "maybe"), ("GPUAAS_ENGINE_SLOT", "1")];
+        let error = load(file, &environment, &[("nothing", "1")]).unwrap_err();
+        assert_eq!(error.0.len(), 6, "{error}");
+        let text = error.to_string();
+        assert!(text.contains("gpuaas.toml:2: no setting `engine.slotz`; [engine] has drain_ms"), "{text}");
+        assert!(text.contains("gpuaas.toml:3: `engine.lease_ms` must be a whole number"), "{text}");
+        assert!(
+            text.contains("gpuaas.toml:5: no setting `servers.listen`; the sections are database"),
+            "{text}"
+        );
+        assert!(text.contains("GPUAAS_DATABASE_POOLER: `database.pooler` must be true or false"), "{text}");
+        assert!(text.contains("environment GPUAAS_ENGINE_SLOT: no such setting"), "{text}");
+    }
+
+    #[test]
+    fn variables_of_other_programs_are_left_alone() {
+        assert!(load("", &[("GPUAAS_BASE_URL", "x"), ("GPUAAS_TEST_DATABASE_URL", "y")], &[]).is_ok());
+    }
+
+    #[test]
+    fn a_public_address_is_refused_while_nobody_is_authenticated() {
+        let error = load("", &[], &[("server.listen", "0.0.0.0:8080")]).unwrap_err();
+        assert!(error.to_string().contains("loopback"), "{error}");
+    }
+
+    #[test]
+    fn a_password_is_never_shown() {
+        let config = load("", &[("GPUAAS_DATABASE_URL", "postgres://app:s3cret@db/gpuaas")], &[]).unwrap();
+        let (key, setting) = config.values.iter().find(|(key, _)| *key == "database.url").unwrap();
+        assert_eq!(setting.shown(key), "postgres://app:***@db/gpuaas");
+        let error =
+            load("", &[("GPUAAS_DATABASE_URL", "postgres://app:s3cret@db:notaport/x")], &[]).unwrap_err();
+        assert!(!error.to_string().contains("s3cret"), "{error}");
+    }
+}

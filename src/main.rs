@@ -1,0 +1,119 @@
+//! The one binary of the platform. Every command is one arm below; the code behind it is the file of its name.
+
+// Nobody depends on a binary: here `pub` only means "for the other files".
+#![allow(unreachable_pub)]
+
+mod cli;
+mod config;
+mod failure;
+mod role;
+mod stop;
+mod telemetry;
+mod wire;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::cli::config::ConfigCommand;
+use crate::cli::output::{self, Format};
+use crate::config::{Config, Overrides};
+use crate::failure::Failure;
+use crate::role::dev::DevArgs;
+use crate::role::doctor::DoctorArgs;
+use crate::role::serve::ServeArgs;
+use crate::role::{dev, doctor, migrate, serve};
+
+#[derive(Debug, Parser)]
+#[command(version, about, propagate_version = true)]
+struct Cli {
+    /// Read this configuration file
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Set one configuration value; may be repeated
+    #[arg(long = "set", global = true, value_name = "SECTION.KEY=VALUE")]
+    set: Vec<String>,
+    /// How data and errors are printed
+    #[arg(short, long, global = true, value_enum, default_value_t)]
+    output: Format,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run everything on this machine, with a private database
+    Dev(DevArgs),
+    /// Serve the API and drive workflows; never changes the schema
+    Serve(ServeArgs),
+    /// Bring the database to this version, as its owner
+    Migrate,
+    /// Check the database, the schema, the promises and the workers
+    Doctor(DoctorArgs),
+    /// Show the configuration and where it comes from
+    #[command(subcommand)]
+    Config(ConfigCommand),
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            // Help and version are answers; anything else is a mistake of the caller.
+            return if error.use_stderr() { Failure::usage("").exit_code() } else { ExitCode::SUCCESS };
+        }
+    };
+    match run(&cli).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            output::error(cli.output, &failure);
+            failure.exit_code()
+        }
+    }
+}
+
+async fn run(cli: &Cli) -> Result<(), Failure> {
+    let overrides = overrides(cli)?;
+    if let Command::Config(command) = &cli.command {
+        return cli::config::run(command, &overrides, cli.output);
+    }
+    let config = Config::load(&overrides)?;
+    let _telemetry = telemetry::start(&config.log, &config.telemetry)?;
+    match &cli.command {
+        Command::Dev(args) => Box::pin(dev::run(&config, args)).await,
+        Command::Serve(args) => Box::pin(serve::run(&config, args)).await,
+        Command::Migrate => migrate::run(&config).await,
+        Command::Doctor(args) => doctor::run(&config, args, cli.output).await,
+        Command::Config(_) => Ok(()),
+    }
+}
+
+/// A command's own flags are values of the configuration under another name.
+fn overrides(cli: &Cli) -> Result<Overrides, Failure> {
+    let mut flags = Vec::new();
+    for pair in &cli.set {
+        let (key, value) = pair
+            .split_once('=')
+            .ok_or_else(|| Failure::usage(format!("--set {pair}: write it as section.key=value")))?;
+        flags.push(("--set".to_owned(), key.to_owned(), value.to_owned()));
+    }
+    let mut flag = |name: &str, key: &str, value: Option<String>| {
+        flags.extend(value.map(|value| (name.to_owned(), key.to_owned(), value)));
+    };
+    match &cli.command {
+        Command::Dev(args) => {
+            flag("--database-url", "database.url", args.database_url.clone());
+            flag("--port", "server.listen", args.port.map(|port| format!("127.0.0.1:{port}")));
+        }
+        Command::Serve(args) => {
+            flag("--database-url", "database.url", args.database_url.clone());
+            flag("--listen", "server.listen", args.listen.clone());
+        }
+        Command::Doctor(args) => flag("--database-url", "database.url", args.database_url.clone()),
+        Command::Migrate | Command::Config(_) => {}
+    }
+    Ok(Overrides { file: cli.config.clone(), flags })
+}

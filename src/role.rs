@@ -1,0 +1,6 @@
+//! What a process of this binary can be.
+
+pub mod dev;
+pub mod doctor;
+pub mod migrate;
+pub mod serve;

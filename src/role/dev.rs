@@ -1,0 +1,138 @@
+//! `gpuaas dev`: everything on one machine. A private Postgres in the data directory (or an existing server),
+//! migrated as the owner, served as the application role; the API and the workers in this process. Ctrl-C stops
+//! all of it, and the next start continues on the same data.
+
+mod account;
+mod cluster;
+mod data;
+mod demo;
+mod error;
+mod postmaster;
+mod provision;
+mod ready;
+mod tools;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use tokio::net::TcpListener;
+use tokio::time::Instant;
+
+use self::cluster::Cluster;
+use self::data::DataDir;
+use self::error::ClusterError;
+use self::provision::Logins;
+use self::ready::Ready;
+use crate::cli::output;
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::role::migrate::migrate;
+use crate::role::serve::{Serving, bind};
+use crate::stop::Stop;
+use crate::wire;
+
+#[derive(Debug, Args)]
+pub struct DevArgs {
+    /// The port of the API on 127.0.0.1; 0 takes a free one [default: 8080]
+    #[arg(long)]
+    pub port: Option<u16>,
+    /// Where the database and everything else is kept
+    #[arg(long, value_name = "DIR", default_value = ".gpuaas")]
+    data_dir: PathBuf,
+    /// Write what exists as JSON to this file, once everything is ready
+    #[arg(long, value_name = "FILE")]
+    ready_file: Option<PathBuf>,
+    /// Use this Postgres server instead of a private one
+    #[arg(long, value_name = "URL")]
+    pub database_url: Option<String>,
+}
+
+pub async fn run(config: &Config, args: &DevArgs) -> Result<(), Failure> {
+    let began = Instant::now();
+    let stop = Stop::on_signals().map_err(Failure::server)?;
+    // A script that waits for the file must not find the one of an earlier start.
+    if let Some(path) = &args.ready_file {
+        ready::forget(path)?;
+    }
+    let data = DataDir::claim(&args.data_dir)?;
+    let listener = bind(config.server.listen).await?;
+    let start = Start { config, ready_file: args.ready_file.as_deref(), data: &data, began };
+    let app_role = &config.database.app_role;
+    if let Some(login) = config.database.url.clone() {
+        let logins = provision::on_server(login, app_role).await?;
+        return start.serve(listener, logins, None, &stop).await;
+    }
+    let mut cluster = Cluster::open(&data).await?;
+    let outcome = match stop.asked.run_until_cancelled(cluster.start()).await {
+        None => Ok(()),
+        Some(Err(error)) => Err(Failure::from(error)),
+        Some(Ok(())) => match provision::in_cluster(&cluster, app_role).await {
+            Ok(logins) => start.serve(listener, logins, Some(&mut cluster), &stop).await,
+            Err(failure) => Err(failure),
+        },
+    };
+    // Postgres stops last and always, whatever went wrong before.
+    outcome.and(cluster.stop().await.map_err(Failure::from))
+}
+
+/// What stays the same during one start.
+struct Start<'a> {
+    config: &'a Config,
+    ready_file: Option<&'a Path>,
+    data: &'a DataDir,
+    began: Instant,
+}
+
+impl Start<'_> {
+    /// Migrates, serves and tells, until a signal or until a part ends by itself.
+    async fn serve(
+        &self,
+        listener: TcpListener,
+        logins: Logins,
+        mut cluster: Option<&mut Cluster>,
+        stop: &Stop,
+    ) -> Result<(), Failure> {
+        migrate(logins.owner, &self.config.database.app_role).await?;
+        let address = listener.local_addr().map_err(Failure::server)?;
+        let ready = Ready::new(address, &logins.application, self.data, cluster.as_deref());
+        let engine = wire::engine(logins.application, self.config);
+        let mut serving = Serving::start(engine, Some(listener), true);
+        tokio::select! {
+            () = serving.ready() => {}
+            () = stop.asked.cancelled() => {}
+        }
+        let begun = demo::start(&serving.engine).await.map_err(Failure::server);
+        let told = begun.and_then(|()| self.tell(&ready));
+        let outcome = tokio::select! {
+            () = stop.asked.cancelled() => Ok(()),
+            failure = serving.ended() => Err(failure),
+            error = database_ended(&mut cluster) => Err(Failure::from(error)),
+            Err(failure) = std::future::ready(told) => Err(failure),
+        };
+        serving.stop(stop).await;
+        outcome
+    }
+
+    fn tell(&self, ready: &Ready) -> Result<(), Failure> {
+        if let Some(path) = self.ready_file {
+            ready.write(path)?;
+        }
+        output::text(&ready.banner(self.began.elapsed()))
+    }
+}
+
+async fn database_ended(cluster: &mut Option<&mut Cluster>) -> ClusterError {
+    match cluster {
+        Some(cluster) => cluster.ended().await,
+        None => std::future::pending().await,
+    }
+}
+
+impl From<ClusterError> for Failure {
+    fn from(error: ClusterError) -> Failure {
+        match error {
+            ClusterError::Held { .. } => Failure::usage(error),
+            _ => Failure::server(error),
+        }
+    }
+}

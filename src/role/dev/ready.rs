@@ -1,0 +1,93 @@
+//! What a started `gpuaas dev` consists of: told to a person as text, and to scripts as a JSON file that appears
+//! whole or not at all.
+
+use std::fmt::Write;
+use std::fs;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Serialize;
+use sqlx::postgres::PgConnectOptions;
+use uuid::{Uuid, uuid};
+
+use super::cluster::Cluster;
+use super::data::DataDir;
+use crate::failure::Failure;
+use crate::role::migrate::describe;
+
+/// Organization `demo` and project `example` are the same on every machine, so that examples can name them.
+pub const ORG_ID: Uuid = uuid!("01970000-0000-7000-8000-000000000001");
+pub const PROJECT_ID: Uuid = uuid!("01970000-0000-7000-8000-000000000002");
+
+#[derive(Debug, Serialize)]
+pub struct Ready {
+    api_url: String,
+    org_id: Uuid,
+    project_id: Uuid,
+    #[serde(skip)]
+    database: String,
+    #[serde(skip)]
+    data: PathBuf,
+    #[serde(skip)]
+    kept_in: Option<(PathBuf, PathBuf, bool)>,
+}
+
+impl Ready {
+    pub fn new(
+        api: SocketAddr,
+        database: &PgConnectOptions,
+        data: &DataDir,
+        cluster: Option<&Cluster>,
+    ) -> Ready {
+        Ready {
+            api_url: format!("http://{api}"),
+            org_id: ORG_ID,
+            project_id: PROJECT_ID,
+            database: describe(database),
+            data: data.path.clone(),
+            kept_in: cluster.map(|cluster| (data.passwords_path(), cluster.log.clone(), cluster.adopted)),
+        }
+    }
+
+    pub fn banner(&self, took: Duration) -> String {
+        let Ready { api_url, project_id, database, .. } = self;
+        let mut text = format!("gpuaas is ready after {:.1} s\n\n", took.as_secs_f32());
+        let mut line = |name: &str, value: &str| {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "  {name:<10}{value}");
+        };
+        line("API", &format!("{api_url}/api/v1"));
+        line("project", &format!("{project_id} (example, of organization demo)"));
+        line("database", database);
+        if let Some((passwords, log, adopted)) = &self.kept_in {
+            line("", &format!("passwords in {}", passwords.display()));
+            line("", &format!("log in {}", log.display()));
+            if *adopted {
+                line("", "it was still running from an earlier start");
+            }
+        }
+        line("data", &self.data.display().to_string());
+        line("try", &format!("curl {api_url}/api/v1/projects/{project_id}/workflows"));
+        text.push_str("\nCtrl-C stops everything; the next start continues on the same data.\n");
+        text
+    }
+
+    pub fn write(&self, path: &Path) -> Result<(), Failure> {
+        let json = serde_json::to_string_pretty(self).map_err(Failure::server)?;
+        let unfinished = path.with_extension("unfinished");
+        fs::write(&unfinished, json + "\n")
+            .and_then(|()| fs::rename(&unfinished, path))
+            .map_err(|error| Failure::usage(format!("cannot write --ready-file {}: {error}", path.display())))
+    }
+}
+
+pub fn forget(path: &Path) -> Result<(), Failure> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(Failure::usage(format!("cannot replace --ready-file {}: {error}", path.display())))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,45 @@
+//! `gpuaas migrate`: brings the schema to this binary's version and grants the serving role its rights. It runs as
+//! the owner role, waits for anyone else who migrates, and changes nothing when there is nothing to do.
+
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+
+use crate::cli::output::say;
+use crate::config::Config;
+use crate::failure::Failure;
+
+pub async fn run(config: &Config) -> Result<(), Failure> {
+    let owner = match &config.database.migrate_url {
+        Some(options) => options.clone(),
+        None => config.database.required()?,
+    };
+    let applied = migrate(owner, &config.database.app_role).await?;
+    say(&match applied {
+        0 => format!("the schema is current (release {})", store::migrate::RELEASE),
+        count => format!("applied {count} migrations; the schema is of release {}", store::migrate::RELEASE),
+    });
+    Ok(())
+}
+
+/// Answers how many of our own migrations ran.
+pub async fn migrate(owner: PgConnectOptions, app_role: &str) -> Result<usize, Failure> {
+    let whereabouts = describe(&owner);
+    // One connection holds the lock and runs our migrations; the queue's own need a second.
+    let pool = PgPoolOptions::new().max_connections(2).connect_lazy_with(owner);
+    let unreachable = |error| Failure::server(format!("cannot reach the database at {whereabouts}: {error}"));
+    let mut conn = pool.acquire().await.map_err(unreachable)?;
+    store::migrate::lock(&mut conn).await.map_err(Failure::server)?;
+    engine::setup_queue(&pool).await.map_err(|error| {
+        Failure::server(format!("cannot prepare the queue's tables at {whereabouts}: {error}"))
+    })?;
+    let applied = store::migrate::run(&mut conn, app_role).await.map_err(Failure::server)?;
+    // The lock ends with the session, not with the return to a pool.
+    conn.close().await.map_err(Failure::server)?;
+    pool.close().await;
+    Ok(applied)
+}
+
+/// `role@host:port/database`, for messages; never the password.
+pub fn describe(options: &PgConnectOptions) -> String {
+    let database = options.get_database().unwrap_or(options.get_username());
+    format!("{}@{}:{}/{database}", options.get_username(), options.get_host(), options.get_port())
+}

@@ -1,0 +1,145 @@
+//! `gpuaas serve`: the API, the workers, or both. It never changes the schema: it refuses one it does not fit.
+//!
+//! It stops in order: not ready, no new work, open requests and steps finish, then the connections close. A second
+//! signal skips to the connections.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use clap::Args;
+use engine::{Engine, Workers};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{ConnectOptions, Connection};
+use store::migrate::Fit;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::role::migrate::describe;
+use crate::stop::Stop;
+use crate::wire;
+
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Answer requests and leave the workflows to other processes
+    #[arg(long, conflicts_with = "workers_only")]
+    api_only: bool,
+    /// Drive workflows and answer no requests
+    #[arg(long)]
+    workers_only: bool,
+    /// How the application role reaches Postgres
+    #[arg(long, value_name = "URL")]
+    pub database_url: Option<String>,
+    /// Where the API listens
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<String>,
+}
+
+pub async fn run(config: &Config, args: &ServeArgs) -> Result<(), Failure> {
+    let stop = Stop::on_signals().map_err(Failure::server)?;
+    let database = config.database.required()?;
+    check_schema(&database).await?;
+    let listener = if args.workers_only { None } else { Some(bind(config.server.listen).await?) };
+    let mut serving = Serving::start(wire::engine(database, config), listener, !args.api_only);
+    info!(api = !args.workers_only, workers = !args.api_only, "serving");
+    let outcome = tokio::select! {
+        () = stop.asked.cancelled() => Ok(()),
+        failure = serving.ended() => Err(failure),
+    };
+    serving.stop(&stop).await;
+    outcome
+}
+
+/// The running parts of one process, for `serve` and `dev` alike.
+pub struct Serving {
+    pub engine: Engine,
+    closing: CancellationToken,
+    api: Option<JoinHandle<Result<(), api::ServeError>>>,
+    workers: Option<Workers>,
+}
+
+impl Serving {
+    pub fn start(engine: Engine, listener: Option<TcpListener>, with_workers: bool) -> Serving {
+        let closing = CancellationToken::new();
+        let workers = with_workers.then(|| wire::workers(&engine));
+        let api = listener.map(|listener| tokio::spawn(wire::api(listener, engine.clone(), closing.clone())));
+        Serving { engine, closing, api, workers }
+    }
+
+    /// Returns once this process also drives runs, if it is to.
+    pub async fn ready(&mut self) {
+        if let Some(workers) = self.workers.as_mut() {
+            workers.ready().await;
+        }
+    }
+
+    /// Returns when the API ends although nobody asked it to. Workers begin again by themselves.
+    pub async fn ended(&mut self) -> Failure {
+        let Some(api) = self.api.as_mut() else { return std::future::pending().await };
+        let how = api.await;
+        self.api = None;
+        Failure::server(match how {
+            Ok(Ok(())) => "the API stopped by itself".to_owned(),
+            Ok(Err(error)) => format!("the API stopped: {error}"),
+            Err(error) => format!("the API stopped: {error}"),
+        })
+    }
+
+    /// Each part finishes what it holds, both at the same time; the connections close last.
+    pub async fn stop(self, stop: &Stop) {
+        // Not ready from here on: long polls and streams end, other requests are still answered.
+        self.closing.cancel();
+        let patience = self.engine.settings().drain;
+        let finish_requests = async {
+            if let Some(api) = self.api
+                && tokio::time::timeout(patience, api).await.is_err()
+            {
+                warn!("some requests were still open and are cut");
+            }
+        };
+        let finish_steps = async {
+            if let Some(workers) = self.workers {
+                workers.stop().await;
+            }
+        };
+        tokio::select! {
+            _ = async { tokio::join!(finish_requests, finish_steps) } => {}
+            () = stop.hurried.cancelled() => warn!("stopped without waiting for open work"),
+        }
+        self.engine.close().await;
+    }
+}
+
+pub async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
+    TcpListener::bind(address).await.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AddrInUse => Failure::usage(format!(
+            "{address} is taken by another program: stop it, or choose another port (`dev --port`, `serve --listen`)"
+        )),
+        _ => Failure::server(format!("cannot listen on {address}: {error}")),
+    })
+}
+
+async fn check_schema(database: &PgConnectOptions) -> Result<(), Failure> {
+    let whereabouts = describe(database);
+    let mut conn = tokio::time::timeout(CONNECT_LIMIT, database.connect())
+        .await
+        .map_err(|_| Failure::server(format!("the database at {whereabouts} did not answer within 10 s")))?
+        .map_err(|error| Failure::server(format!("cannot reach the database at {whereabouts}: {error}")))?;
+    let fit = store::migrate::check(&mut conn)
+        .await
+        .map_err(|error| Failure::server(format!("will not serve on {whereabouts}: {error}")))?;
+    if let Fit::Newer { release } = fit {
+        warn!(
+            schema = release,
+            binary = store::migrate::RELEASE,
+            "the schema is newer than this binary; upgrade soon"
+        );
+    }
+    let _ = conn.close().await;
+    Ok(())
+}
