@@ -1,0 +1,169 @@
+//! Migrating, serving and examining an existing server: who may change the schema, and which schema is served.
+
+use std::process::{Command, Stdio};
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{AssertSqlSafe, ConnectOptions};
+use uuid::Uuid;
+
+use crate::support::cluster::{Cluster, Folder, shared_server, shared_server_url};
+use crate::support::process::{Dev, Said, gpuaas, run};
+
+/// An empty database on the shared server, dropped with the test.
+struct Scratch {
+    name: String,
+    url: String,
+}
+
+impl Scratch {
+    async fn new() -> Scratch {
+        let name = format!("schema_{}", Uuid::new_v4().simple());
+        execute(&shared_server(), &format!("create database {name}")).await;
+        let (server, _) =
+            shared_server_url().rsplit_once('/').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+        Scratch { url: format!("{server}/{name}"), name }
+    }
+
+    async fn execute(&self, statement: &str) {
+        execute(&PgConnectOptions::from_str(&self.url).unwrap(), statement).await;
+    }
+
+    fn migrate(&self) -> Said {
+        gpuaas(&["migrate"]).env("GPUAAS_DATABASE_URL", &self.url).output().unwrap().into()
+    }
+
+    fn serve(&self) -> Command {
+        gpuaas(&[
+            "serve",
+            "--api-only",
+            "--listen",
+            "127.0.0.1:0",
+            "--database-url",
+            &stepped_down(&self.url),
+        ])
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let drop = format!("drop database if exists {} with (force)", self.name);
+        let _ = Command::new("psql").arg(shared_server_url()).args(["-qc", &drop]).status();
+    }
+}
+
+/// The same login, stepped down into the application role.
+fn stepped_down(url: &str) -> String {
+    format!("{url}?options=-c%20role%3Dgpuaas_app")
+}
+
+async fn execute(options: &PgConnectOptions, statement: &str) {
+    let mut conn = options.connect().await.unwrap();
+    sqlx::raw_sql(AssertSqlSafe(statement.to_owned())).execute(&mut conn).await.unwrap();
+}
+
+/// Roles belong to the whole server, so tests that need this one must not race to create it.
+async fn make_app_role() {
+    let make =
+        "do $$ begin perform pg_advisory_xact_lock(42); if not exists (select from pg_roles where rolname =
+                'gpuaas_app') then create role gpuaas_app; end if; end $$";
+    execute(&shared_server(), make).await;
+}
+
+#[tokio::test]
+async fn serve_refuses_an_empty_database_and_names_the_command() {
+    let scratch = Scratch::new().await;
+    let said: Said = gpuaas(&["serve", "--database-url", &scratch.url]).output().unwrap().into();
+    assert_eq!(said.code, Some(2));
+    assert!(said.stderr.contains("run `gpuaas migrate`"), "{said:?}");
+}
+
+#[tokio::test]
+async fn migrating_twice_changes_nothing() {
+    make_app_role().await;
+    let scratch = Scratch::new().await;
+    let (first, second) = (scratch.migrate(), scratch.migrate());
+    assert!(first.code == Some(0) && first.stderr.contains("applied"), "{first:?}");
+    assert!(second.code == Some(0) && second.stderr.contains("the schema is current"), "{second:?}");
+}
+
+#[tokio::test]
+async fn processes_that_migrate_at_once_take_turns() {
+    make_app_role().await;
+    let scratch = Scratch::new().await;
+    let mut migrations: Vec<_> = (0..4)
+        .map(|_| {
+            let mut command = gpuaas(&["migrate"]);
+            command.env("GPUAAS_DATABASE_URL", &scratch.url).stderr(Stdio::null()).spawn().unwrap()
+        })
+        .collect();
+    assert!(migrations.iter_mut().all(|one| one.wait().unwrap().success()));
+}
+
+#[tokio::test]
+async fn serve_runs_on_one_release_newer_and_refuses_two() {
+    make_app_role().await;
+    let scratch = Scratch::new().await;
+    assert_eq!(scratch.migrate().code, Some(0));
+    let migration = "insert into _sqlx_migrations values (99990101000000, 'later', now(), true, '', 0)";
+    scratch.execute(migration).await;
+    let release = |above: i32| {
+        format!("insert into schema_release (release) select max(release) + {above} from schema_release")
+    };
+    scratch.execute(&release(1)).await;
+    let doctor = run(&["doctor", "--database-url", &stepped_down(&scratch.url)]);
+    assert!(doctor.stdout.contains("newer than this binary"), "{doctor:?}");
+
+    scratch.execute(&release(1)).await;
+    let said: Said = scratch.serve().output().unwrap().into();
+    assert_eq!(said.code, Some(2));
+    assert!(said.stderr.contains("upgrade the binary"), "{said:?}");
+    let said = scratch.migrate();
+    assert!(said.code == Some(2) && said.stderr.contains("newer release"), "{said:?}");
+}
+
+#[test]
+fn dev_on_an_existing_server_serves_with_the_application_role() {
+    let server = Cluster::start();
+    let folder = Folder::new();
+    let dev = Dev::start(&folder.0.join("data"), &["--database-url", &server.url()]);
+    assert!(dev.get("/livez").starts_with("HTTP/1.1 200"));
+    assert!(!dev.data.join("postgres").exists(), "no cluster of its own");
+    let doctor = run(&["doctor", "--database-url", &stepped_down(&server.url())]);
+    assert!(doctor.stdout.contains("rights      ok"), "{doctor:?}");
+    assert!(dev.stop().0.success());
+}
+
+#[test]
+fn serving_goes_on_after_the_database_server_crashed_and_came_back() {
+    let server = Cluster::start();
+    let folder = Folder::new();
+    let dev = Dev::start(&folder.0.join("data"), &["--database-url", &server.url()]);
+    assert!(dev.get("/readyz").starts_with("HTTP/1.1 200"));
+    server.stop_at_once();
+    assert!(dev.get("/readyz").starts_with("HTTP/1.1 503"));
+    assert!(dev.get("/livez").starts_with("HTTP/1.1 200"), "a missing database is no reason to be restarted");
+    server.start_again();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !dev.get("/readyz").starts_with("HTTP/1.1 200") {
+        assert!(Instant::now() < deadline, "still not ready, although the database answers again");
+    }
+    assert!(dev.stop().0.success());
+}
+
+#[tokio::test]
+async fn doctor_tells_by_its_exit_code() {
+    make_app_role().await;
+    let unreachable = run(&["doctor", "--database-url", "postgres://nobody@127.0.0.1:1/nothing"]);
+    assert_eq!(unreachable.code, Some(2), "{unreachable:?}");
+    assert!(
+        unreachable.stderr.contains("cannot reach the database at nobody@127.0.0.1:1/nothing"),
+        "{unreachable:?}"
+    );
+
+    let scratch = Scratch::new().await;
+    let empty = run(&["doctor", "--database-url", &scratch.url]);
+    assert_eq!(empty.code, Some(6), "{empty:?}");
+    assert!(empty.stdout.contains("run `gpuaas migrate`"), "{empty:?}");
+}

@@ -1,0 +1,18 @@
+//! The engine's promises, told as stories about scripted workflows.
+
+mod fairness;
+mod history;
+mod kill;
+mod misbehaviour;
+mod operators;
+mod outage;
+mod poison;
+mod pooler;
+mod races;
+mod schedules;
+mod simulate;
+mod steps;
+mod targets;
+mod undo;
+mod waits;
+mod zombie;

@@ -1,0 +1,102 @@
+//! One project's flood does not hold up another's first run, caps hold, and too much is refused.
+
+use std::time::Duration;
+
+use engine::{Engine, RunState, Settings, Start, StartError, Workers};
+use uuid::Uuid;
+
+use crate::support::slow::short_or_slow;
+use crate::support::story::{Story, quick, registry, start};
+use crate::support::world::{Do, touch};
+
+fn of(project: u128) -> Start {
+    Start { project_id: Uuid::from_u128(project), ..start() }
+}
+
+/// Starts many runs of a project, each in its own transaction, a few at a time.
+async fn flood(story: &Story, project: u128, runs: usize) {
+    let starts = (0..runs).map(|_| story.start_as([touch("a"), touch("b")], of(project)));
+    futures::future::try_join_all(starts).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn anothers_first_run_starts_within_one_window() {
+    const SLOTS: usize = 8;
+    let settings = Settings { slots: SLOTS, project_backlog: 100_000, ..quick() };
+    let story = Story::with(settings, None).await;
+    flood(&story, 1, short_or_slow(1_000, 10_000)).await;
+    let first = story.start_as([touch("mine")], of(2)).await.unwrap();
+    assert_eq!(story.ends(first.id).await, RunState::Succeeded);
+    let ahead: i64 = sqlx::query_scalar(
+        "select count(*) from engine.run a join engine.run b on b.id = $1
+         where a.project_id <> b.project_id and a.started_at > b.created_at and a.started_at < b.started_at",
+    )
+    .bind(first.id)
+    .fetch_one(&story.pool)
+    .await
+    .unwrap();
+    assert!(
+        ahead <= 2 * SLOTS as i64,
+        "{ahead} runs of the flood came before it, the window is {}",
+        2 * SLOTS
+    );
+    story.until_true("the flood ends", EVERYTHING_ENDED, Uuid::nil(), &[]).await;
+    story.end().await;
+}
+
+const EVERYTHING_ENDED: &str = "select not exists (select 1 from engine.run where finished_at is null)
+    and $1::uuid is not null and $2::text[] is not null";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_project_never_has_more_than_its_cap_under_way() {
+    const CAP: i64 = 5;
+    let story = Story::with(Settings { project_cap: CAP, ..quick() }, None).await;
+    flood(&story, 1, 100).await;
+    flood(&story, 2, 100).await;
+    loop {
+        let (most, live): (i64, i64) = sqlx::query_as(
+            "select coalesce(max(n), 0)::bigint, (select count(*) from engine.run where finished_at is null)
+             from (select count(*) as n from engine.run where owner is not null or queued_job is not null
+                   group by project_id) held",
+        )
+        .fetch_one(&story.pool)
+        .await
+        .unwrap();
+        assert!(most <= CAP, "{most} runs of one project under way with a cap of {CAP}");
+        if live == 0 {
+            break;
+        }
+    }
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_backlog_refuses_its_own_project_only() {
+    let story = Story::idle(Settings { project_backlog: 10, ..quick() }, None).await;
+    for _ in 0..10 {
+        story.start_as([touch("a")], of(1)).await.unwrap();
+    }
+    assert!(matches!(story.start_as([touch("a")], of(1)).await, Err(StartError::Backlog)));
+    story.start_as([touch("a")], of(2)).await.expect("another project has its own backlog");
+    let mut story = story;
+    story.work();
+    story.until_true("the backlog drains", EVERYTHING_ENDED, Uuid::nil(), &[]).await;
+    story.start_as([touch("a")], of(1)).await.expect("there is room again");
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_process_starts_another_drives() {
+    let story = Story::idle(quick(), None).await;
+    let run = story.start([touch("a"), Do::Sleep(10), touch("b")]).await;
+    let worker = Engine::new(story.database.options.clone(), quick());
+    let workers = Workers::start(&worker, std::sync::Arc::clone(&story.world), registry());
+    assert_eq!(story.ends(run).await, RunState::Succeeded);
+    let later = std::time::Instant::now();
+    let run = story.start([touch("a")]).await;
+    assert_eq!(story.ends(run).await, RunState::Succeeded);
+    assert!(later.elapsed() < Duration::from_secs(5), "found by polling, not by a timeout");
+    workers.stop().await;
+    worker.close().await;
+    story.end().await;
+}

@@ -1,0 +1,187 @@
+//! Code that misbehaves: it panics, blocks, kills its process or never ends. It is stopped under a name, and the
+//! neighbours do not notice.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::{
+    Activity, Call, Fault, Halt, PlannedStep, Registry, Run, RunState, Settings, Workers, Workflow,
+};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::poison::{neighbours_succeed, quarantined};
+use crate::support::failing::crash_at;
+use crate::support::story::{Story, quick, start};
+use crate::support::world::{Child, Do, Script, World, hold, touch};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_workflow_that_panics_is_quarantined_after_a_few_claims() {
+    let story = Story::with(Settings { max_claims: 3, ..quick() }, None).await;
+    let run = story.start([touch("a"), Do::PanicHere]).await;
+    let settled = async {
+        while !story.state(run).await.is_settled() {
+            story.advance(Duration::from_secs(1)).await;
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), settled).await.expect("the loop is noticed");
+    quarantined(&story, run, "crash_loop").await;
+    neighbours_succeed(&story).await;
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_that_kills_its_worker_every_time_is_quarantined() {
+    let story = Story::with(quick(), crash_at("test.child/touch/do/before-effect")).await;
+    let mut tx = story.pool.begin().await.unwrap();
+    let run = story.engine.start(&mut tx, &Child { does: vec![touch("deadly")] }, start()).await.unwrap().id;
+    tx.commit().await.unwrap();
+    story.engine.wake();
+    quarantined(&story, run, "crash_loop").await;
+    neighbours_succeed(&story).await;
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_undo_that_kills_its_worker_every_time_is_quarantined() {
+    let story = Story::with(quick(), crash_at("test.child/hold/undo/before-effect")).await;
+    let mut tx = story.pool.begin().await.unwrap();
+    let run = story
+        .engine
+        .start(&mut tx, &Child { does: vec![hold("deadly"), Do::Fail] }, start())
+        .await
+        .unwrap()
+        .id;
+    tx.commit().await.unwrap();
+    story.engine.wake();
+    let settled = story.settles(run).await;
+    assert!(matches!(settled, RunState::Paused | RunState::Stuck), "{}", story.describe(run).await);
+    neighbours_succeed(&story).await;
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endless_workflow_ends_at_the_journals_limit() {
+    let story = Story::with(Settings { max_journal_rows: 40, ..quick() }, None).await;
+    let run = story.start([hold("first"), Do::Endless]).await;
+    assert_eq!(story.ends(run).await, RunState::Compensated);
+    assert_eq!(story.steps(run).await.len(), 40);
+    neighbours_succeed(&story).await;
+    story.end().await;
+}
+
+/// Misbehaves in ways that an async function cannot be cancelled out of.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Rude {
+    way: Way,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum Way {
+    BlocksOnce,
+    UndoPanics,
+    NulOutput,
+    HugeOutput,
+    NulError,
+}
+
+impl Activity for Rude {
+    const NAME: &'static str = "rude";
+    const TIMEOUT: Duration = Duration::from_millis(200);
+    const UNDO: bool = true;
+    type Env = World;
+    type Output = String;
+
+    async fn run(&self, _: &World, call: &Call) -> Result<String, Fault> {
+        match self.way {
+            // No await: the timeout cannot fire while this sits on its thread.
+            Way::BlocksOnce if call.attempt == 1 => std::thread::sleep(Duration::from_secs(4)),
+            Way::NulOutput => return Ok("a\0b".into()),
+            Way::HugeOutput => return Ok("x".repeat(10 << 20)),
+            Way::NulError => return Err(Fault::terminal("od\0d", "a\0b")),
+            _ => {}
+        }
+        Ok("done".into())
+    }
+
+    async fn undo(&self, _: &World, _: &Call) -> Result<(), Fault> {
+        assert!(self.way != Way::UndoPanics, "told to panic in the undo");
+        Ok(())
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct RudeFlow {
+    way: Way,
+}
+
+impl Workflow for RudeFlow {
+    const NAME: &'static str = "test.rude";
+    const PLAN: &'static [PlannedStep] = &[PlannedStep::undoable("rude")];
+    type Env = World;
+
+    async fn run(&self, run: &mut Run<World>) -> Result<(), Halt> {
+        run.step(Rude { way: self.way }).await?;
+        if self.way == Way::UndoPanics {
+            return Err(run.fail(&Fault::terminal("told_to", "now undo")).await);
+        }
+        Ok(())
+    }
+}
+
+async fn rude(way: Way) -> (Story, Workers, Uuid) {
+    let settings = Settings { lost_step_grace: Duration::from_millis(300), ..quick() };
+    let story = Story::idle(settings, None).await;
+    let registry = Registry::new().with::<Script>().with::<Child>().with::<RudeFlow>();
+    let workers = Workers::start(&story.engine, Arc::clone(&story.world), registry);
+    let mut tx = story.pool.begin().await.unwrap();
+    let run = story.engine.start(&mut tx, &RudeFlow { way }, start()).await.unwrap().id;
+    tx.commit().await.unwrap();
+    story.engine.wake();
+    (story, workers, run)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_step_that_never_returns_is_taken_from_its_owner() {
+    let (story, workers, run) = rude(Way::BlocksOnce).await;
+    assert_eq!(story.ends(run).await, RunState::Succeeded);
+    let outcomes: Vec<String> =
+        sqlx::query_scalar("select outcome from engine.attempt where run_id = $1 order by attempt")
+            .bind(run)
+            .fetch_all(&story.pool)
+            .await
+            .unwrap();
+    assert_eq!(outcomes, ["lost", "succeeded"]);
+    neighbours_succeed(&story).await;
+    workers.stop().await;
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_undo_that_panics_sticks() {
+    let (story, workers, run) = rude(Way::UndoPanics).await;
+    let settled = async {
+        while !story.state(run).await.is_settled() {
+            story.advance(Duration::from_secs(60)).await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(20), settled).await;
+    assert!(waited.is_ok(), "it goes on for ever: {}", story.describe(run).await);
+    assert_eq!(story.settles(run).await, RunState::Stuck);
+    assert_eq!(story.cause(run).await.as_deref(), Some("undo_failed"));
+    workers.stop().await;
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_output_the_database_cannot_hold_fails_its_run_alone() {
+    for way in [Way::NulOutput, Way::HugeOutput, Way::NulError] {
+        let (story, workers, run) = rude(way).await;
+        assert_eq!(story.ends(run).await, RunState::Compensated, "{way:?}: {}", story.describe(run).await);
+        neighbours_succeed(&story).await;
+        workers.stop().await;
+        story.end().await;
+    }
+}

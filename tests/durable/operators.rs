@@ -1,0 +1,107 @@
+//! Operators ask, drivers obey.
+
+use engine::{OperateError, RunState};
+
+use crate::support::story::Story;
+use crate::support::world::{Do, Trouble, hold, touch};
+
+const HOUR: u64 = 3_600_000;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pausing_a_busy_run_interrupts_it_and_resuming_goes_on() {
+    let story = Story::new().await;
+    story.world.trouble("b", [Trouble::Hang]);
+    let run = story.start([touch("a"), hold("b"), touch("c")]).await;
+    story.until_step(run, "b", "running").await;
+    story.ask("pause", run).await.unwrap();
+    story.until(run, &[RunState::Paused]).await;
+    assert_eq!(story.cause(run).await.as_deref(), Some("paused_by_operator"));
+    story.ask("resume", run).await.unwrap();
+    assert_eq!(story.ends(run).await, RunState::Succeeded);
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pausing_a_waiting_run_acts_at_once() {
+    let story = Story::new().await;
+    let run = story.start([touch("a"), Do::Sleep(50), touch("b")]).await;
+    story.until(run, &[RunState::Waiting]).await;
+    if story.ask("pause", run).await.is_ok() {
+        assert_eq!(story.settles(run).await, RunState::Paused);
+        story.ask("resume", run).await.unwrap();
+    }
+    assert_eq!(story.ends(run).await, RunState::Succeeded);
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancelling_undoes_and_ends_cancelled_from_every_state() {
+    let mut story = Story::new().await;
+    let waiting = story.start([hold("a"), Do::Wait(HOUR)]).await;
+    story.until(waiting, &[RunState::Waiting]).await;
+    story.world.trouble("busy", [Trouble::Hang]);
+    let busy = story.start([hold("a"), hold("busy")]).await;
+    story.until_step(busy, "busy", "running").await;
+    story.world.trouble("odd", [Trouble::NeedsOperator]);
+    let paused = story.start([hold("a"), touch("odd")]).await;
+    story.until(paused, &[RunState::Paused]).await;
+    for run in [waiting, busy, paused] {
+        story.ask("cancel", run).await.unwrap();
+        assert_eq!(story.ends(run).await, RunState::Cancelled);
+        assert!(story.effects(run).await.iter().all(|(_, held, ..)| !held));
+    }
+    story.rest().await;
+    let queued = story.start([hold("a")]).await;
+    story.ask("cancel", queued).await.unwrap();
+    story.work();
+    assert_eq!(story.ends(queued).await, RunState::Cancelled);
+    assert!(matches!(story.ask("cancel", queued).await, Err(OperateError::Conflict { .. })));
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fault_for_a_person_pauses_and_retry_goes_on_from_the_failed_step() {
+    let story = Story::new().await;
+    story.world.trouble("b", [Trouble::NeedsOperator]);
+    let run = story.start([touch("a"), touch("b"), touch("c")]).await;
+    assert_eq!(story.settles(run).await, RunState::Paused);
+    story.ask("retry", run).await.unwrap();
+    assert_eq!(story.ends(run).await, RunState::Succeeded);
+    assert_eq!(
+        story.steps(run).await,
+        ["touch/a succeeded 1 0", "touch/b succeeded 2 0", "touch/c succeeded 1 0"]
+    );
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn retrying_a_finished_run_starts_another_that_says_so() {
+    let story = Story::new().await;
+    story.world.trouble("a", [Trouble::Terminal]);
+    let run = story.start([touch("a")]).await;
+    assert_eq!(story.ends(run).await, RunState::Failed);
+    let again = story.ask("retry", run).await.unwrap();
+    assert_ne!(again.id, run);
+    assert_eq!(story.ends(again.id).await, RunState::Succeeded);
+    assert_eq!(story.state(run).await, RunState::Failed, "a terminal state never changes");
+    let retry_of: Option<uuid::Uuid> = sqlx::query_scalar("select retry_of from engine.run where id = $1")
+        .bind(again.id)
+        .fetch_one(&story.pool)
+        .await
+        .unwrap();
+    assert_eq!(retry_of, Some(run));
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_database_itself_refuses_to_change_a_terminal_run() {
+    let story = Story::new().await;
+    let run = story.start([touch("a")]).await;
+    story.ends(run).await;
+    let changed = sqlx::query("update engine.run set state = 'running', finished_at = null where id = $1")
+        .bind(run)
+        .execute(&story.pool)
+        .await;
+    assert!(changed.is_err());
+    story.end().await;
+}

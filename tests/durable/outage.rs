@@ -1,0 +1,186 @@
+//! The database goes away, comes back, or answers too late: work waits for it, and no promise breaks.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use engine::{RunState, Settings, StartError};
+use sqlx::postgres::PgPoolOptions;
+use sqlx::{Connection, PgConnection, PgPool};
+use uuid::Uuid;
+
+use crate::support::cluster::Cluster;
+use crate::support::database::TestDatabase;
+use crate::support::outsider::short_lease;
+use crate::support::proxy::Proxy;
+use crate::support::slow::short_or_slow;
+use crate::support::story::{Story, quick, start};
+use crate::support::world::{Do, World, hold, touch};
+
+/// Only our own database is needed for these, so an outage may delay them but not fail them.
+fn ours() -> Vec<Do> {
+    vec![Do::Write("a".into()), Do::Sleep(5), Do::Child(vec![Do::Write("in".into()), Do::Sleep(1)])]
+}
+
+/// Steps that reach outside may fail with the world; then they unwind.
+fn outside() -> Vec<Do> {
+    vec![touch("a"), hold("b"), Do::Sleep(1), hold("c")]
+}
+
+/// Starts again and again until one is accepted: the caller of an API would do the same.
+async fn start_patiently(story: &Story, does: Vec<Do>) -> Uuid {
+    let key = Uuid::new_v4().to_string();
+    let began = Instant::now();
+    loop {
+        let started = async {
+            let mut tx = story.pool.begin().await?;
+            let options = engine::Start { start_key: Some(key.clone()), ..start() };
+            let script = crate::support::world::Script { does: does.clone() };
+            let started = story.engine.start(&mut tx, &script, options).await?;
+            tx.commit().await?;
+            Ok::<_, StartError>(started.id)
+        };
+        match started.await {
+            Ok(id) => return id,
+            Err(error) => assert!(began.elapsed() < Duration::from_secs(30), "no start is accepted: {error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn all_end(story: &Story, ours: &[Uuid], outside: &[Uuid]) {
+    for run in ours {
+        assert_eq!(story.ends(*run).await, RunState::Succeeded, "{}", story.describe(*run).await);
+    }
+    for run in outside {
+        let ended = story.ends(*run).await;
+        assert!(
+            matches!(ended, RunState::Succeeded | RunState::Compensated | RunState::Failed),
+            "{}",
+            story.describe(*run).await
+        );
+    }
+}
+
+/// A server that may be crashed, with a database on it.
+async fn own_server() -> (Cluster, TestDatabase) {
+    let cluster = Cluster::start();
+    let mut admin = PgConnection::connect(&cluster.url()).await.unwrap();
+    // As an installation would have it before its migrations.
+    sqlx::raw_sql("create role gpuaas_app login").execute(&mut admin).await.unwrap();
+    let database = TestDatabase::on(cluster.url().parse().unwrap()).await;
+    (cluster, database)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_survives_a_server_that_crashes_again_and_again() {
+    let (cluster, database) = own_server().await;
+    let mut story = Story::on(database, quick(), None);
+    story.work();
+    let (mut mine, mut others) = (Vec::new(), Vec::new());
+    for _ in 0..short_or_slow(3, 20) {
+        for _ in 0..10 {
+            mine.push(start_patiently(&story, ours()).await);
+            others.push(start_patiently(&story, outside()).await);
+        }
+        cluster.stop_at_once();
+        cluster.start_again();
+    }
+    all_end(&story, &mine, &others).await;
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_an_outage_an_idle_process_accepts_starts_again() {
+    let (cluster, database) = own_server().await;
+    let mut story = Story::on(database, short_lease(), None);
+    story.work();
+    let before = story.start([touch("a")]).await;
+    story.ends(before).await;
+    cluster.stop_at_once();
+    let pressed = Instant::now();
+    while story.engine.pressure().is_none() && pressed.elapsed() < Duration::from_secs(10) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    cluster.start_again();
+    let run = start_patiently(&story, vec![touch("b")]).await;
+    assert_eq!(story.ends(run).await, RunState::Succeeded);
+    story.end().await;
+}
+
+/// A story whose engine has connections of its own name, so that they alone can be ended.
+async fn named_story(settings: Settings) -> Story {
+    let mut database = TestDatabase::new().await;
+    let pool = PgPoolOptions::new().max_connections(4).connect_lazy_with(database.options.clone());
+    database.options = database.options.application_name("driven");
+    let mut story = Story::on(database, settings, None);
+    let world = Arc::new(World::new(pool.clone()));
+    (story.pool, story.world) = (pool, world);
+    story
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ending_the_engines_sessions_in_a_loop_breaks_nothing() {
+    let mut story = named_story(quick()).await;
+    story.work();
+    let (mut mine, mut others) = (Vec::new(), Vec::new());
+    for _ in 0..short_or_slow(20, 200) {
+        for _ in 0..3 {
+            mine.push(start_patiently(&story, ours()).await);
+            others.push(start_patiently(&story, outside()).await);
+        }
+        sqlx::query("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'driven' and datname = current_database()")
+            .execute(&story.pool)
+            .await
+            .unwrap();
+    }
+    all_end(&story, &mine, &[]).await;
+    for run in others {
+        assert_eq!(story.ends(run).await, RunState::Succeeded, "the world was there all the time");
+    }
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_connection_for_all_drives_is_slow_and_not_a_deadlock() {
+    let settings = Settings { drive_connections: 1, api_connections: 1, ..quick() };
+    let story = Story::with(settings, None).await;
+    let mut runs = Vec::new();
+    for _ in 0..short_or_slow(60, 500) {
+        runs.push(story.start(ours()).await);
+    }
+    all_end(&story, &runs, &[]).await;
+    story.end().await;
+}
+
+/// The engine reaches Postgres through a proxy that loses the answers to commits; the story looks on directly.
+async fn story_behind(proxy: &Proxy, database: TestDatabase, direct: PgPool) -> Story {
+    let mut database = database;
+    database.options = database.options.host("127.0.0.1").port(proxy.port);
+    let mut story = Story::on(database, quick(), None);
+    let world = Arc::new(World::new(direct.clone()));
+    (story.pool, story.world) = (direct, world);
+    story
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commits_whose_answer_is_lost_happen_once() {
+    let database = TestDatabase::new().await;
+    let proxy = Proxy::before(database.options.get_host(), database.options.get_port()).await;
+    let direct = database.pool();
+    let mut story = story_behind(&proxy, database, direct).await;
+    story.work();
+    proxy.one_in.store(20, Ordering::Relaxed);
+    let (mut mine, mut others) = (Vec::new(), Vec::new());
+    for _ in 0..short_or_slow(60, 1000) {
+        mine.push(start_patiently(&story, ours()).await);
+        others.push(start_patiently(&story, outside()).await);
+    }
+    all_end(&story, &mine, &[]).await;
+    for run in others {
+        assert_eq!(story.ends(run).await, RunState::Succeeded, "the world was there all the time");
+    }
+    assert!(proxy.cuts.load(Ordering::Relaxed) > 10, "the proxy did cut");
+    proxy.one_in.store(0, Ordering::Relaxed);
+    story.end().await;
+}

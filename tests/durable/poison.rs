@@ -1,0 +1,172 @@
+//! Input no engine should have to see: it is refused at the door or quarantined by name, and the neighbours do not
+//! notice.
+
+use std::time::Duration;
+
+use engine::{EngineError, RunState, Settings, StartError};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::support::story::{Story, quick, start};
+use crate::support::world::{Do, Trouble, hold, touch};
+
+const HOUR: u64 = 3_600_000;
+
+/// Fifty healthy runs succeed, whatever else is in the database.
+pub(super) async fn neighbours_succeed(story: &Story) {
+    let runs = futures::future::join_all(
+        (0..50).map(|_| story.start([touch("a"), hold("b"), Do::Write("c".into())])),
+    )
+    .await;
+    for run in runs {
+        assert_eq!(
+            story.ends(run).await,
+            RunState::Succeeded,
+            "a neighbour suffers: {}",
+            story.describe(run).await
+        );
+    }
+}
+
+pub(super) async fn quarantined(story: &Story, run: Uuid, cause: &str) {
+    assert_eq!(story.settles(run).await, RunState::Paused, "{}", story.describe(run).await);
+    assert_eq!(story.cause(run).await.as_deref(), Some(cause), "{}", story.describe(run).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_database_cannot_hold_is_refused_at_the_door() {
+    let story = Story::new().await;
+    let refused = |does: Vec<Do>| async { story.start_as(does, start()).await };
+    let nul = refused(vec![touch("a\0b")]).await;
+    assert!(matches!(nul, Err(StartError::Engine(EngineError::Payload { .. }))), "{nul:?}");
+    let large = refused(vec![touch(&"x".repeat(10 << 20))]).await;
+    assert!(matches!(large, Err(StartError::Engine(EngineError::Payload { .. }))), "{large:?}");
+    let deep = (0..100).fold(touch("a"), |inner, _| Do::Child(vec![inner]));
+    let deep = refused(vec![deep]).await;
+    assert!(matches!(deep, Err(StartError::Engine(EngineError::Payload { .. }))), "{deep:?}");
+    let run = story.start([Do::Wait(HOUR)]).await;
+    let mut conn = story.pool.acquire().await.unwrap();
+    for payload in [json!("a\0b"), json!("x".repeat(1 << 20))] {
+        let sent = story.engine.signal(&mut conn, run, "word", "1", &payload).await;
+        assert!(matches!(sent, Err(EngineError::Payload { .. })), "{sent:?}");
+    }
+    drop(conn);
+    story.signal(run, "word", "1", json!("fine")).await;
+    assert_eq!(story.ends(run).await, RunState::Succeeded);
+    neighbours_succeed(&story).await;
+    story.end().await;
+}
+
+/// A run row as some other writer might leave it: due at once.
+async fn plant(story: &Story, kind: &str, version: i32, input: &str) -> Uuid {
+    let id = Uuid::now_v7();
+    sqlx::query(
+        "insert into engine.run (id, kind, version, project_id, correlation_id, input, wake_at)
+         values ($1, $2, $3, $4, 'c-planted', $5::jsonb, engine.now())",
+    )
+    .bind(id)
+    .bind(kind)
+    .bind(version)
+    .bind(Uuid::from_u128(1))
+    .bind(input)
+    .execute(&story.pool)
+    .await
+    .unwrap();
+    id
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_nobody_knows_waits_with_its_cause() {
+    let story = Story::new().await;
+    for (kind, version) in [("test.script", 99), ("test.unheard_of", 1)] {
+        let run = plant(&story, kind, version, r#"{"does": []}"#).await;
+        story
+            .until_true(
+                "the run says that nobody knows its version",
+                "select exists (select 1 from engine.run_cause where run_id = $1 and code = 'unknown_version') and $2::text[] is not null",
+                run,
+                &[],
+            )
+            .await;
+    }
+    neighbours_succeed(&story).await;
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn input_that_does_not_fit_its_workflow_is_quarantined() {
+    let story = Story::new().await;
+    let deep = format!("{{\"does\": {}1{}}}", "[".repeat(2_000), "]".repeat(2_000));
+    let long = format!("{{\"does\": [{:?}]}}", "x".repeat(50_000));
+    for input in [r#"{"does": 7}"#, "null", r#"{"does": [{"Unheard": 1}]}"#, &deep, &long] {
+        let run = plant(&story, "test.script", 1, input).await;
+        quarantined(&story, run, "crash_loop").await;
+    }
+    neighbours_succeed(&story).await;
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_journal_that_does_not_fit_its_code_is_quarantined_as_such() {
+    let story = Story::new().await;
+    // Another input for a step that was done, an output that is no text, and one whose complaint is longer than a page.
+    for change in [
+        "update engine.step set input_hash = '\\x00' where run_id = $1 and name = 'touch'",
+        "update engine.step set output = '[1]' where run_id = $1 and name = 'touch'",
+        "update engine.step set output = jsonb_build_object('state', repeat('x', 20000)) where run_id = $1 and name = 'test.child'",
+    ] {
+        let run = story.start([touch("a"), Do::Child(vec![touch("in")]), Do::Wait(HOUR)]).await;
+        story
+            .until_true(
+                "the run waits for its signal",
+                "select cause = 'waiting_signal' and owner is null and $2::text[] is not null from engine.run where id = $1",
+                run,
+                &[],
+            )
+            .await;
+        let changed = sqlx::query(change).bind(run).execute(&story.pool).await.unwrap();
+        assert_eq!(changed.rows_affected(), 1);
+        story.signal(run, "word", "1", json!(1)).await;
+        quarantined(&story, run, "nondeterministic").await;
+    }
+    neighbours_succeed(&story).await;
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_names_no_run_harms_nobody_and_goes() {
+    let mut story = Story::idle(quick(), None).await;
+    for (n, payload) in
+        [&b"not a run"[..], b"\xff\xfe\xfd", b"", b"00000000-0000-0000-0000-000000000001"].iter().enumerate()
+    {
+        sqlx::query("insert into apalis.jobs (id, job_type, job, run_at) values ($1, 'drive', $2, now())")
+            .bind(format!("01ARZ3NDEKTSV4RRFFQ69G5FA{n}"))
+            .bind(*payload)
+            .execute(&story.pool)
+            .await
+            .unwrap();
+    }
+    story.work();
+    neighbours_succeed(&story).await;
+    story
+        .until_true(
+            "the jobs are gone",
+            "select not exists (select 1 from apalis.jobs) and $1::uuid is not null and $2::text[] is not null",
+            Uuid::nil(),
+            &[],
+        )
+        .await;
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn odd_characters_in_a_steps_key_are_just_characters() {
+    let story = Story::with(Settings { inline_retry: Duration::ZERO, ..quick() }, None).await;
+    for key in ["quote\"", "back\\slash", "new\nline", "e\u{301}", "zero\u{200d}width", "\u{7f}", "emoji🦀"]
+    {
+        story.world.trouble(key, [Trouble::Retry]);
+        let run = story.start([touch(key)]).await;
+        assert_eq!(story.settles(run).await, RunState::Succeeded, "{key:?}: {}", story.describe(run).await);
+    }
+    story.end().await;
+}

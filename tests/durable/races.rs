@@ -1,0 +1,197 @@
+//! Two askers, one run: whoever comes first, nobody is forgotten and nothing turns in circles.
+
+use std::sync::Mutex;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use engine::{RunState, Start, StartError};
+use uuid::Uuid;
+
+use crate::support::failing::when;
+use crate::support::slow::short_or_slow;
+use crate::support::story::{Story, quick, start};
+use crate::support::world::{Do, Trouble, hold, touch};
+
+const HOUR: u64 = 3_600_000;
+
+fn on(target: &str) -> Start {
+    Start { target: Some(target.into()), ..start() }
+}
+
+fn taking_over(target: &str) -> Start {
+    Start { supersede: true, ..on(target) }
+}
+
+/// The most runs that ever held one target and had an owner at one moment.
+async fn most_holders(story: &Story, done: &tokio_util::sync::CancellationToken) -> i64 {
+    let mut most = 0;
+    while !done.is_cancelled() {
+        let now: Option<i64> = sqlx::query_scalar(
+            "select max(n) from (select count(*) as n from engine.run
+                 where target is not null and owner is not null group by target) live",
+        )
+        .fetch_one(&story.pool)
+        .await
+        .unwrap();
+        most = most.max(now.unwrap_or(0));
+    }
+    most
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_racing_actions_every_target_ends_with_the_one_that_takes_over() {
+    let story = Story::new().await;
+    let done = tokio_util::sync::CancellationToken::new();
+    let race = async {
+        let pairs = (0..short_or_slow(100, 500)).map(|n| {
+            let (story, target) = (&story, format!("t{n}"));
+            async move {
+                let upgrade =
+                    story.start_as([hold("a"), Do::Sleep(n % 7), hold("b"), touch("c")], on(&target));
+                let removal =
+                    story.start_as([touch("gone"), Do::Sleep(1), touch("really")], taking_over(&target));
+                tokio::join!(upgrade, removal)
+            }
+        });
+        let pairs = futures::future::join_all(pairs).await;
+        for (upgrade, removal) in pairs {
+            let removal = removal.expect("taking over is always accepted");
+            assert_eq!(story.ends(removal.id).await, RunState::Succeeded);
+            match upgrade {
+                Err(StartError::TargetBusy(holder)) => assert_eq!(holder.id, removal.id),
+                Err(other) => panic!("{other}"),
+                Ok(upgrade) => {
+                    let ended = story.ends(upgrade.id).await;
+                    assert!(
+                        matches!(ended, RunState::Cancelled | RunState::Succeeded),
+                        "{}",
+                        story.describe(upgrade.id).await
+                    );
+                }
+            }
+        }
+        done.cancel();
+    };
+    let (most, ()) = tokio::join!(most_holders(&story, &done), race);
+    assert_eq!(most, 1, "never two live holders of one target");
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancel_that_meets_the_pivot_lets_the_run_end() {
+    let (reached, at_the_pivot) = channel();
+    let (go_on, going_on) = channel::<()>();
+    let (reached, going_on) = (Mutex::new(Some(reached)), Mutex::new(going_on));
+    // The driver stands between `pivot()` and the commit that makes it durable while the cancel is accepted.
+    let faults = when(move |point| {
+        let here = point.to_string() == "test.script/touch/do/before-commit";
+        if let Some(reached) = here.then(|| reached.lock().unwrap().take()).flatten() {
+            reached.send(()).unwrap();
+            let cancelled = || going_on.lock().unwrap().recv_timeout(Duration::from_secs(20));
+            tokio::task::block_in_place(cancelled).expect("the cancel was accepted meanwhile");
+        }
+        None
+    });
+    let story = Story::with(quick(), faults).await;
+    let run = story.start([hold("a"), Do::Pivot, touch("b"), touch("c")]).await;
+    tokio::task::spawn_blocking(move || at_the_pivot.recv_timeout(Duration::from_secs(20)))
+        .await
+        .unwrap()
+        .unwrap();
+    story.ask("cancel", run).await.expect("the pivot is not committed yet");
+    go_on.send(()).unwrap();
+    let ended = story.ends(run).await;
+    assert!(matches!(ended, RunState::Succeeded | RunState::Cancelled), "{ended}");
+    let tries: i32 =
+        sqlx::query_scalar("select coalesce(max(attempt), 1) from engine.step where run_id = $1")
+            .bind(run)
+            .fetch_one(&story.pool)
+            .await
+            .unwrap();
+    assert!(tries <= 2, "a step was interrupted {tries} times by a cancel that no longer counts");
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancel_survives_a_pause_that_follows_it() {
+    let story = Story::new().await;
+    story.world.trouble("slow", [Trouble::Hang]);
+    let run = story.start([hold("a"), hold("slow"), hold("c")]).await;
+    story.until_step(run, "slow", "running").await;
+    // Both acts are accepted before the driver hears of either.
+    let mut tx = story.pool.begin().await.unwrap();
+    let by = crate::support::story::operator();
+    story.engine.cancel(&mut tx, run, &by).await.unwrap();
+    let paused = story.engine.pause(&mut tx, run, &by).await;
+    tx.commit().await.unwrap();
+    if paused.is_ok() {
+        story.until(run, &[RunState::Paused]).await;
+        story.ask("resume", run).await.unwrap();
+    }
+    assert_eq!(story.ends(run).await, RunState::Cancelled, "the cancel was accepted and is not forgotten");
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_run_whose_undo_sticks_still_ends_cancelled() {
+    let story = Story::new().await;
+    story.world.trouble("a/undo", [Trouble::UndoFails]);
+    let run = story.start([hold("a"), Do::Wait(HOUR)]).await;
+    story.until(run, &[RunState::Waiting]).await;
+    story.ask("cancel", run).await.unwrap();
+    assert_eq!(story.settles(run).await, RunState::Stuck);
+    story.ask("retry", run).await.unwrap();
+    assert_eq!(story.ends(run).await, RunState::Cancelled);
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pausing_a_waiting_successor_does_not_hold_up_the_holder() {
+    let story = Story::new().await;
+    story.world.trouble("busy", [Trouble::Hang]);
+    let holder = story.start_as([hold("a"), hold("busy")], on("x")).await.unwrap();
+    story.until_step(holder.id, "busy", "running").await;
+    // One transaction, so that the holder cannot end in between.
+    let mut tx = story.pool.begin().await.unwrap();
+    let script = crate::support::world::Script { does: vec![touch("gone")] };
+    let successor = story.engine.start(&mut tx, &script, taking_over("x")).await.unwrap();
+    let paused = story.engine.pause(&mut tx, successor.id, &crate::support::story::operator()).await;
+    tx.commit().await.unwrap();
+    story.engine.wake();
+    assert_eq!(story.ends(holder.id).await, RunState::Cancelled);
+    if paused.is_ok() {
+        story.until(successor.id, &[RunState::Paused]).await;
+        story.ask("resume", successor.id).await.unwrap();
+    }
+    assert_eq!(story.ends(successor.id).await, RunState::Succeeded);
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn operators_who_all_ask_at_once_leave_one_clear_outcome() {
+    let story = Story::new().await;
+    let runs: Vec<Uuid> = futures::future::join_all(
+        (0..50).map(|_| story.start([hold("a"), Do::Sleep(20), hold("b"), touch("c")])),
+    )
+    .await;
+    let acts = runs.iter().flat_map(|run| ["pause", "cancel", "resume", "pause"].map(|act| (act, *run)));
+    futures::future::join_all(acts.map(|(act, run)| {
+        let story = &story;
+        async move { story.ask(act, run).await.is_ok() }
+    }))
+    .await;
+    for run in runs {
+        while story.settles(run).await == RunState::Paused {
+            let _ = story.ask("resume", run).await;
+        }
+        let cancels: i64 =
+            sqlx::query_scalar("select count(*) from engine.act where run_id = $1 and act = 'cancel'")
+                .bind(run)
+                .fetch_one(&story.pool)
+                .await
+                .unwrap();
+        let expected = if cancels > 0 { RunState::Cancelled } else { RunState::Succeeded };
+        assert_eq!(story.ends(run).await, expected, "{}", story.describe(run).await);
+    }
+    story.end().await;
+}

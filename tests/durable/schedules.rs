@@ -1,0 +1,166 @@
+//! Ticks: each fires once whoever wakes first, and those that passed unseen are treated as the schedule says.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::{Engine, Missed, Overlap, Schedule, Workers};
+use uuid::Uuid;
+
+use crate::support::story::{Story, operator, quick, registry};
+use crate::support::world::{Do, Script, touch};
+
+const HOUR: u64 = 3_600_000;
+
+async fn declare(story: &Story, missed: Missed, overlap: Overlap, does: Vec<Do>) {
+    let schedule = Schedule { name: "hourly", cron: "0 0 * * * *", missed, overlap };
+    let mut conn = story.pool.acquire().await.unwrap();
+    story.engine.ensure_schedule(&mut conn, &schedule, &Script { does }).await.unwrap();
+}
+
+/// Waits until every tick up to the clock's time is dealt with.
+async fn caught_up(story: &Story) {
+    story
+        .until_true(
+            "all due ticks are dealt with",
+            "select not exists (select 1 from engine.schedule where next_at <= engine.now())
+                 and $1::uuid is not null and $2::text[] is not null",
+            Uuid::nil(),
+            &[],
+        )
+        .await;
+}
+
+/// Outcomes in the order of their nominal times.
+async fn ticks(story: &Story) -> Vec<String> {
+    sqlx::query_scalar("select outcome from engine.tick order by nominal")
+        .fetch_all(&story.pool)
+        .await
+        .unwrap()
+}
+
+async fn runs(story: &Story) -> i64 {
+    sqlx::query_scalar("select count(*) from engine.run").fetch_one(&story.pool).await.unwrap()
+}
+
+/// What becomes of five ticks that pass while no process runs.
+async fn after_five_hours(missed: Missed) -> (Vec<String>, i64) {
+    let mut story = Story::idle(quick(), None).await;
+    declare(&story, missed, Overlap::Queue, vec![touch("a")]).await;
+    story.advance(Duration::from_millis(5 * HOUR)).await;
+    story.work();
+    caught_up(&story).await;
+    story.quiet().await;
+    let seen = (ticks(&story).await, runs(&story).await);
+    story.end().await;
+    seen
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn missed_ticks_are_skipped_where_so_declared() {
+    assert_eq!(after_five_hours(Missed::Skip).await, (vec!["missed".to_owned(); 5], 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_latest_of_the_missed_ticks_may_stand_for_all() {
+    let mut expected = vec!["missed".to_owned(); 4];
+    expected.push("fired".into());
+    assert_eq!(after_five_hours(Missed::One).await, (expected, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_missed_ticks_may_be_made_up_for() {
+    assert_eq!(after_five_hours(Missed::All).await, (vec!["fired".to_owned(); 5], 5));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn at_most_a_hundred_missed_ticks_are_made_up_for_and_they_are_the_latest() {
+    let mut story = Story::idle(quick(), None).await;
+    declare(&story, Missed::All, Overlap::Queue, vec![touch("a")]).await;
+    story.advance(Duration::from_millis(150 * HOUR)).await;
+    story.work();
+    caught_up(&story).await;
+    story.quiet().await;
+    assert_eq!(runs(&story).await, 100);
+    let late: f64 = sqlx::query_scalar(
+        "select extract(epoch from engine.now() - max(nominal))::float8 from engine.tick where outcome = 'fired'",
+    )
+    .fetch_one(&story.pool)
+    .await
+    .unwrap();
+    assert!(late < 3600.0, "the latest tick fired; the last that did is {late} s old");
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_absence_still_ends_with_the_latest_tick() {
+    let mut story = Story::idle(quick(), None).await;
+    declare(&story, Missed::One, Overlap::Queue, vec![touch("a")]).await;
+    story.advance(Duration::from_millis(300 * HOUR)).await;
+    story.work();
+    caught_up(&story).await;
+    story.quiet().await;
+    let late: f64 = sqlx::query_scalar(
+        "select extract(epoch from engine.now() - max(nominal))::float8 from engine.tick where outcome = 'fired'",
+    )
+    .fetch_one(&story.pool)
+    .await
+    .unwrap();
+    assert!(late < 3600.0, "the tick that stands for all is {late} s old");
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_processes_one_fires_each_tick() {
+    let story = Story::new().await;
+    let other = Engine::new(story.database.options.clone(), quick());
+    let workers = Workers::start(&other, Arc::clone(&story.world), registry());
+    declare(&story, Missed::All, Overlap::Queue, vec![touch("a")]).await;
+    for _ in 0..10 {
+        story.advance(Duration::from_millis(HOUR)).await;
+        caught_up(&story).await;
+    }
+    story.quiet().await;
+    assert_eq!((ticks(&story).await, runs(&story).await), (vec!["fired".to_owned(); 10], 10));
+    workers.stop().await;
+    other.close().await;
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tick_that_meets_the_last_run_is_skipped_or_queued_as_declared() {
+    for (overlap, second) in [(Overlap::Skip, "skipped_overlap"), (Overlap::Queue, "fired")] {
+        let story = Story::new().await;
+        declare(&story, Missed::All, overlap, vec![Do::Wait(1000 * HOUR)]).await;
+        for _ in 0..2 {
+            story.advance(Duration::from_millis(HOUR)).await;
+            caught_up(&story).await;
+        }
+        assert_eq!(ticks(&story).await, ["fired", second]);
+        story.quiet().await;
+        story.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_schedule_fires_only_by_hand() {
+    let story = Story::new().await;
+    declare(&story, Missed::All, Overlap::Skip, vec![touch("a")]).await;
+    let mut conn = story.pool.acquire().await.unwrap();
+    story.engine.pause_schedule(&mut conn, "hourly", &operator()).await.unwrap();
+    story.advance(Duration::from_millis(3 * HOUR)).await;
+    let handle = story.engine.run_schedule(&mut conn, "hourly", &operator()).await.unwrap();
+    story.engine.wake();
+    story.ends(handle.id).await;
+    assert_eq!((ticks(&story).await, runs(&story).await), (vec!["by_hand".to_owned()], 1));
+    let acts: Vec<String> =
+        sqlx::query_scalar("select act from engine.act where schedule = 'hourly' order by at")
+            .fetch_all(&mut *conn)
+            .await
+            .unwrap();
+    assert_eq!(acts, ["pause", "run"], "each act is recorded");
+    story.engine.resume_schedule(&mut conn, "hourly", &operator()).await.unwrap();
+    drop(conn);
+    caught_up(&story).await;
+    story.quiet().await;
+    story.end().await;
+}

@@ -1,0 +1,105 @@
+//! Steps, retries, transactions: what happens once, what is tried again, and what is remembered.
+
+use std::time::Duration;
+
+use engine::{RunState, Settings};
+use uuid::Uuid;
+
+use crate::support::story::{Story, quick, start};
+use crate::support::world::{Do, Trouble, hold, touch};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_step_happens_once_and_in_order() {
+    let story = Story::new().await;
+    let run = story.start([touch("a"), hold("b"), Do::Write("c".into()), touch("d")]).await;
+    assert_eq!(story.ends(run).await, RunState::Succeeded);
+    assert_eq!(
+        story.steps(run).await,
+        ["touch/a succeeded 1 0", "hold/b succeeded 1 0", "write/ succeeded 1 0", "touch/d succeeded 1 0"]
+    );
+    let effects = story.effects(run).await;
+    assert!(effects.iter().all(|(_, held, calls, undos)| *held && *calls == 1 && *undos == 0), "{effects:?}");
+    assert_eq!(effects.len(), 4);
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn passing_trouble_is_tried_again_and_remembered() {
+    let story = Story::new().await;
+    story.world.trouble("a", [Trouble::Retry, Trouble::Retry]);
+    let run = story.start([touch("a"), touch("b")]).await;
+    assert_eq!(story.ends(run).await, RunState::Succeeded);
+    assert_eq!(story.steps(run).await, ["touch/a succeeded 3 0", "touch/b succeeded 1 0"]);
+    let outcomes: Vec<String> = sqlx::query_scalar(
+        "select outcome from engine.attempt where run_id = $1 and key = 'a' order by attempt",
+    )
+    .bind(run)
+    .fetch_all(&story.pool)
+    .await
+    .unwrap();
+    assert_eq!(outcomes, ["retry", "retry", "succeeded"]);
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_backoff_is_kept_by_the_database_and_holds_no_worker() {
+    let settings = Settings { inline_retry: Duration::ZERO, ..quick() };
+    let mut story = Story::with(settings, None).await;
+    story.world.trouble("a", [Trouble::Retry]);
+    let run = story.start([touch("a")]).await;
+    assert_eq!(story.ends(run).await, RunState::Succeeded);
+    story.rest().await;
+    let waits: i64 = sqlx::query_scalar("select count(*) from engine.run where id = $1 and seq >= 4")
+        .bind(run)
+        .fetch_one(&story.pool)
+        .await
+        .unwrap();
+    assert_eq!(waits, 1, "intent, backoff, second intent and end are four checkpoints");
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hanging_step_times_out_and_is_observed_before_it_is_repeated() {
+    let story = Story::new().await;
+    story.world.trouble("b", [Trouble::HangAfter]);
+    let run = story.start([hold("b")]).await;
+    assert_eq!(story.ends(run).await, RunState::Succeeded);
+    assert_eq!(
+        story.effects(run).await,
+        [("b".to_owned(), true, 1, 0)],
+        "the effect was found, not repeated"
+    );
+    let outcomes: Vec<String> =
+        sqlx::query_scalar("select outcome from engine.attempt where run_id = $1 order by attempt")
+            .bind(run)
+            .fetch_all(&story.pool)
+            .await
+            .unwrap();
+    assert_eq!(outcomes, ["timed_out", "found_done"]);
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panicking_step_is_an_ordinary_fault() {
+    let story = Story::new().await;
+    story.world.trouble("a", [Trouble::Panic]);
+    let run = story.start([touch("a")]).await;
+    assert_eq!(story.ends(run).await, RunState::Succeeded);
+    assert_eq!(story.steps(run).await, ["touch/a succeeded 2 0"]);
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_starts_with_one_key_are_one_run() {
+    let story = Story::new().await;
+    let options = || engine::Start { start_key: Some("the-key".into()), ..start() };
+    let starts = (0..1000).map(|_| story.start_as([touch("a")], options()));
+    let ids: Vec<Uuid> =
+        futures::future::try_join_all(starts).await.unwrap().into_iter().map(|s| s.id).collect();
+    assert!(ids.iter().all(|id| *id == ids[0]));
+    assert_eq!(story.ends(ids[0]).await, RunState::Succeeded);
+    let runs: i64 =
+        sqlx::query_scalar("select count(*) from engine.run").fetch_one(&story.pool).await.unwrap();
+    assert_eq!(runs, 1);
+    story.end().await;
+}

@@ -1,0 +1,111 @@
+//! One lifecycle action per target, and the one that takes over.
+
+use engine::{RunState, Start, StartError};
+
+use crate::support::story::{Story, start};
+use crate::support::world::{Do, Trouble, hold, touch};
+
+const HOUR: u64 = 3_600_000;
+
+fn on(target: &str) -> Start {
+    Start { target: Some(target.into()), ..start() }
+}
+
+fn taking_over(target: &str) -> Start {
+    Start { supersede: true, ..on(target) }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_action_is_refused_with_the_holders_run() {
+    let story = Story::new().await;
+    let first = story.start_as([Do::Wait(HOUR)], on("x")).await.unwrap();
+    match story.start_as([touch("a")], on("x")).await {
+        Err(StartError::TargetBusy(holder)) => assert_eq!(holder.id, first.id),
+        other => panic!("{other:?}"),
+    }
+    story.ask("cancel", first.id).await.unwrap();
+    story.ends(first.id).await;
+    let second = story.start_as([touch("a")], on("x")).await.unwrap();
+    assert_eq!(story.ends(second.id).await, RunState::Succeeded);
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn taking_over_a_waiting_run_waits_for_its_undo() {
+    let story = Story::new().await;
+    let deploy = story.start_as([hold("a"), Do::Wait(HOUR)], on("x")).await.unwrap();
+    story.until(deploy.id, &[RunState::Waiting]).await;
+    let removal = story.start_as([touch("gone")], taking_over("x")).await.unwrap();
+    assert_eq!(removal.waits_for, Some(deploy.id));
+    assert_eq!(story.ends(removal.id).await, RunState::Succeeded);
+    assert_eq!(story.state(deploy.id).await, RunState::Cancelled);
+    let late: bool = sqlx::query_scalar(
+        "select r.started_at >= d.finished_at from engine.run r, engine.run d where r.id = $1 and d.id = $2",
+    )
+    .bind(removal.id)
+    .bind(deploy.id)
+    .fetch_one(&story.pool)
+    .await
+    .unwrap();
+    assert!(late, "the successor began only after the holder's undo");
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn taking_over_twice_is_one_successor() {
+    let story = Story::new().await;
+    story.world.trouble("busy", [Trouble::Hang]);
+    let deploy = story.start_as([hold("a"), hold("busy")], on("x")).await.unwrap();
+    story.until_step(deploy.id, "busy", "running").await;
+    let first = story.start_as([touch("gone")], taking_over("x")).await.unwrap();
+    let second = story.start_as([touch("gone")], taking_over("x")).await.unwrap();
+    if story.state(first.id).await == RunState::Queued {
+        assert!(second.existing || second.waits_for.is_some());
+    }
+    assert_eq!(story.ends(first.id).await, RunState::Succeeded);
+    story.settles(second.id).await;
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn taking_over_a_paused_run_undoes_it_first() {
+    let story = Story::new().await;
+    story.world.trouble("odd", [Trouble::NeedsOperator]);
+    let deploy = story.start_as([hold("a"), touch("odd")], on("x")).await.unwrap();
+    story.until(deploy.id, &[RunState::Paused]).await;
+    let removal = story.start_as([touch("gone")], taking_over("x")).await.unwrap();
+    assert_eq!(story.ends(removal.id).await, RunState::Succeeded);
+    assert_eq!(story.state(deploy.id).await, RunState::Cancelled);
+    assert!(story.effects(deploy.id).await.iter().all(|(_, held, ..)| !held));
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn taking_over_a_stuck_run_pays_its_remaining_undos() {
+    let story = Story::new().await;
+    story.world.trouble("b/undo", [Trouble::UndoFails]);
+    let deploy = story.start_as([hold("a"), hold("b"), Do::Fail], on("x")).await.unwrap();
+    assert_eq!(story.settles(deploy.id).await, RunState::Stuck);
+    assert!(story.effects(deploy.id).await.iter().any(|(_, held, ..)| *held));
+    let removal = story.start_as([touch("gone")], taking_over("x")).await.unwrap();
+    assert_eq!(story.ends(removal.id).await, RunState::Succeeded);
+    assert_eq!(story.state(deploy.id).await, RunState::Cancelled);
+    assert!(story.effects(deploy.id).await.iter().all(|(_, held, ..)| !held));
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_successor_can_be_cancelled_while_it_waits() {
+    let mut story = Story::new().await;
+    let deploy = story.start_as([hold("a"), Do::Wait(HOUR)], on("x")).await.unwrap();
+    story.until(deploy.id, &[RunState::Waiting]).await;
+    story.rest().await;
+    let removal = story.start_as([touch("gone")], taking_over("x")).await.unwrap();
+    story.ask("cancel", removal.id).await.unwrap();
+    story.work();
+    assert_eq!(story.ends(removal.id).await, RunState::Cancelled);
+    assert_eq!(story.ends(deploy.id).await, RunState::Cancelled);
+    let next = story.start_as([touch("again")], on("x")).await.unwrap();
+    assert_eq!(story.ends(next.id).await, RunState::Succeeded);
+    story.end().await;
+}

@@ -1,0 +1,83 @@
+//! Turning back: what was done is undone, last first, and what cannot be undone waits for a person.
+
+use engine::RunState;
+
+use crate::support::story::Story;
+use crate::support::world::{Do, Trouble, hold, touch};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_terminal_fault_unwinds_in_reverse_to_nothing() {
+    let story = Story::new().await;
+    story.world.trouble("d", [Trouble::Terminal]);
+    let run = story.start([hold("a"), touch("b"), hold("c"), touch("d"), hold("never")]).await;
+    assert_eq!(story.ends(run).await, RunState::Compensated);
+    let undone: Vec<String> =
+        sqlx::query_scalar("select key from engine.attempt where run_id = $1 and undo order by at")
+            .bind(run)
+            .fetch_all(&story.pool)
+            .await
+            .unwrap();
+    assert_eq!(undone, ["c", "a"]);
+    assert!(story.effects(run).await.iter().all(|(step, held, ..)| !held || step == "b"));
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_anything_to_undo_a_fault_just_fails() {
+    let story = Story::new().await;
+    story.world.trouble("b", [Trouble::Terminal]);
+    let run = story.start([touch("a"), touch("b")]).await;
+    assert_eq!(story.ends(run).await, RunState::Failed);
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn exhausted_retries_unwind_where_the_workflow_says_so() {
+    let story = Story::new().await;
+    story.world.trouble("b", [Trouble::Retry, Trouble::Retry, Trouble::Retry]);
+    let run = story.start([hold("a"), touch("b")]).await;
+    assert_eq!(story.ends(run).await, RunState::Compensated);
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_of_unknown_outcome_is_undone_too() {
+    let story = Story::new().await;
+    story.world.trouble("a", [Trouble::HangAfter]);
+    story.world.trouble("b", [Trouble::Terminal]);
+    let run = story.start([hold("a"), hold("b")]).await;
+    assert_eq!(story.ends(run).await, RunState::Compensated);
+    assert!(story.effects(run).await.iter().all(|(_, held, ..)| !held));
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failing_undo_sticks_with_what_remains_until_an_operator_retries() {
+    let story = Story::new().await;
+    story.world.trouble("b/undo", [Trouble::UndoFails]);
+    let run = story.start([hold("a"), hold("b"), Do::Fail]).await;
+    assert_eq!(story.settles(run).await, RunState::Stuck);
+    let detail: serde_json::Value = sqlx::query_scalar("select cause_detail from engine.run where id = $1")
+        .bind(run)
+        .fetch_one(&story.pool)
+        .await
+        .unwrap();
+    assert_eq!(detail["remaining"], serde_json::json!(["hold/b", "hold/a"]));
+    assert_eq!(story.cause(run).await.as_deref(), Some("undo_failed"));
+    story.ask("retry", run).await.unwrap();
+    assert_eq!(story.ends(run).await, RunState::Compensated);
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn past_the_pivot_nothing_unwinds() {
+    let story = Story::new().await;
+    story.world.trouble("b", [Trouble::Terminal]);
+    let run = story.start([hold("a"), Do::Pivot, touch("b"), touch("c")]).await;
+    assert_eq!(story.settles(run).await, RunState::Paused);
+    assert_eq!(story.cause(run).await.as_deref(), Some("retries_exhausted"));
+    assert!(story.ask("cancel", run).await.is_err(), "cancel is refused past the pivot");
+    story.ask("retry", run).await.unwrap();
+    assert_eq!(story.ends(run).await, RunState::Succeeded);
+    story.end().await;
+}

@@ -1,0 +1,137 @@
+//! Sleeping, waiting for signals and for children: no worker is held, and no signal is lost.
+
+use std::time::Duration;
+
+use engine::{RunState, Signalled};
+use serde_json::json;
+
+use crate::support::story::Story;
+use crate::support::world::{Do, Trouble, hold, touch};
+
+const HOUR: u64 = 3_600_000;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sleep_follows_the_database_clock() {
+    let story = Story::new().await;
+    let run = story.start([touch("a"), Do::Sleep(HOUR), touch("b")]).await;
+    story.until(run, &[RunState::Waiting]).await;
+    assert_eq!(story.cause(run).await.as_deref(), Some("waiting_timer"));
+    story.advance(Duration::from_millis(HOUR - 60_000)).await;
+    story.quiet().await;
+    assert_eq!(story.state(run).await, RunState::Waiting, "not a minute early");
+    story.advance(Duration::from_secs(61)).await;
+    assert_eq!(story.ends(run).await, RunState::Succeeded);
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signal_wakes_the_run_and_its_copies_change_nothing() {
+    let story = Story::new().await;
+    let run = story.start([Do::Wait(HOUR), touch("a")]).await;
+    story.until(run, &[RunState::Waiting]).await;
+    assert_eq!(story.signal(run, "word", "1", json!("go")).await, Signalled::Kept);
+    assert_eq!(story.ends(run).await, RunState::Succeeded);
+    assert_eq!(story.signal(run, "word", "1", json!("go")).await, Signalled::Duplicate);
+    assert_eq!(story.signal(run, "word", "2", json!("go")).await, Signalled::Late);
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signal_before_its_wait_is_kept() {
+    let story = Story::new().await;
+    story.world.trouble("a", [Trouble::Hang]);
+    let run = story.start([touch("a"), Do::Wait(HOUR)]).await;
+    story.until_step(run, "a", "running").await;
+    story.signal(run, "word", "1", json!("early")).await;
+    story.world.gate.add_permits(1);
+    assert_eq!(story.ends(run).await, RunState::Succeeded);
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_passed_deadline_unwinds() {
+    let story = Story::new().await;
+    let run = story.start([hold("a"), Do::Wait(HOUR)]).await;
+    story.until(run, &[RunState::Waiting]).await;
+    story.advance(Duration::from_millis(HOUR + 1)).await;
+    assert_eq!(story.ends(run).await, RunState::Compensated);
+    assert_eq!(story.signal(run, "word", "1", json!("too late")).await, Signalled::Late);
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deadline_or_signal_whichever_is_journaled_first_stands() {
+    let story = Story::new().await;
+    let runs = futures::future::join_all((0..200).map(|_| story.start([Do::WaitOrNot(300)]))).await;
+    // Signals arrive while deadlines pass: each run must take exactly one of the two ways, and end.
+    let signals = runs.iter().map(|run| story.signal(*run, "word", "1", json!("heard")));
+    let sent = futures::future::join_all(signals).await;
+    let (mut heard, mut silent) = (0, 0);
+    for (run, sent) in runs.iter().zip(sent) {
+        assert_eq!(story.ends(*run).await, RunState::Succeeded);
+        let steps = story.effects(*run).await;
+        assert_eq!(steps.len(), 1, "{steps:?}");
+        match steps[0].0.as_str() {
+            "heard" => {
+                assert_eq!(sent, Signalled::Kept);
+                heard += 1;
+            }
+            _ => silent += 1,
+        }
+    }
+    assert_eq!(heard + silent, 200);
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_signal_is_lost_between_looking_and_resting() {
+    let story = Story::new().await;
+    let runs = futures::future::join_all((0..300).map(|_| story.start([touch("a"), Do::Wait(HOUR)]))).await;
+    // Sent at once, so many land just as their run goes to rest.
+    futures::future::join_all(runs.iter().map(|run| story.signal(*run, "word", "1", json!(1)))).await;
+    for run in runs {
+        assert_eq!(story.ends(run).await, RunState::Succeeded);
+    }
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_child_runs_to_its_end_and_its_parent_goes_on() {
+    let story = Story::new().await;
+    let run =
+        story.start([touch("before"), Do::Child(vec![touch("in"), Do::Sleep(10)]), touch("after")]).await;
+    assert_eq!(story.ends(run).await, RunState::Succeeded);
+    let children: i64 =
+        sqlx::query_scalar("select count(*) from engine.run where parent_id = $1 and state = 'succeeded'")
+            .bind(run)
+            .fetch_one(&story.pool)
+            .await
+            .unwrap();
+    assert_eq!(children, 1);
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancelling_a_parent_cancels_its_child_and_waits_for_it() {
+    let story = Story::new().await;
+    let run = story.start([hold("mine"), Do::Child(vec![hold("its"), Do::Wait(HOUR)])]).await;
+    story.until(run, &[RunState::Waiting]).await;
+    story.until_true(
+        "the child waits",
+        "select exists (select 1 from engine.run where parent_id = $1 and state = 'waiting' and owner is null) and $2::text[] is not null",
+        run,
+        &[],
+    )
+    .await;
+    story.ask("cancel", run).await.unwrap();
+    assert_eq!(story.ends(run).await, RunState::Cancelled);
+    let (child, held): (String, bool) = sqlx::query_as(
+        "select r.state, e.held from engine.run r join effect e on e.run = r.id where r.parent_id = $1",
+    )
+    .bind(run)
+    .fetch_one(&story.pool)
+    .await
+    .unwrap();
+    assert_eq!((child.as_str(), held), ("cancelled", false));
+    story.end().await;
+}

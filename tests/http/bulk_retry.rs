@@ -1,0 +1,81 @@
+//! Many runs stopped by one cause are set going together, after a rehearsal that changes nothing.
+
+use engine::RunState;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{Http, admin};
+use crate::support::story::Story;
+use crate::support::world::{Do, Trouble, touch};
+
+const HOUR: u64 = 3_600_000;
+
+fn verdicts(report: &Value) -> Vec<(&str, &str)> {
+    let results = report["results"].as_array().unwrap();
+    results.iter().map(|r| (r["id"].as_str().unwrap(), r["verdict"].as_str().unwrap())).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_with_the_same_error_are_rehearsed_and_then_retried() {
+    let story = Story::new().await;
+    let http = Http::over(&story);
+    story.world.trouble("odd", vec![Trouble::NeedsOperator; 3]);
+    let mut stopped = Vec::new();
+    for _ in 0..3 {
+        let run = story.start([touch("odd")]).await;
+        assert_eq!(story.settles(run).await, RunState::Paused);
+        stopped.push(run);
+    }
+    let waiting = story.start([Do::Wait(HOUR)]).await;
+    story.until(waiting, &[RunState::Waiting]).await;
+    let filter = json!({ "kind": "test.script", "error_signature": "somebody should look" });
+
+    let rehearsal = http
+        .post(&admin("/workflows/bulk-retry"), json!({ "filter": filter, "dry_run": true, "limit": 2 }))
+        .await
+        .with(200);
+    assert_eq!(rehearsal["more"], true);
+    assert!(verdicts(&rehearsal).iter().all(|(_, verdict)| *verdict == "would_retry"));
+    assert_eq!(verdicts(&rehearsal).len(), 2);
+    for run in &stopped {
+        assert_eq!(story.state(*run).await, RunState::Paused);
+    }
+
+    let report = http.post(&admin("/workflows/bulk-retry"), json!({ "filter": filter })).await.with(200);
+    let expected: Vec<String> = stopped.iter().map(Uuid::to_string).collect();
+    assert_eq!(verdicts(&report), expected.iter().map(|id| (id.as_str(), "retried")).collect::<Vec<_>>());
+    for run in stopped {
+        assert_eq!(story.ends(run).await, RunState::Succeeded);
+    }
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_named_run_gets_its_own_verdict() {
+    let story = Story::new().await;
+    let http = Http::over(&story);
+    story.world.trouble("odd", [Trouble::NeedsOperator]);
+    let stopped = story.start([touch("odd")]).await;
+    assert_eq!(story.settles(stopped).await, RunState::Paused);
+    let waiting = story.start([Do::Wait(HOUR)]).await;
+    story.until(waiting, &[RunState::Waiting]).await;
+    let nobody = Uuid::now_v7();
+
+    let report = http
+        .post(&admin("/workflows/bulk-retry"), json!({ "ids": [nobody, waiting, stopped] }))
+        .await
+        .with(200);
+    let results = report["results"].as_array().unwrap();
+    let of = |id: Uuid| results.iter().find(|r| r["id"] == json!(id)).unwrap();
+    assert_eq!(of(stopped)["verdict"], "retried");
+    assert_eq!(
+        (&of(waiting)["verdict"], &of(waiting)["code"]),
+        (&json!("refused"), &json!("state_conflict"))
+    );
+    assert_eq!(
+        (&of(nobody)["verdict"], &of(nobody)["code"]),
+        (&json!("refused"), &json!("workflow_not_found"))
+    );
+    assert_eq!(story.ends(stopped).await, RunState::Succeeded);
+    story.end().await;
+}

@@ -1,0 +1,14 @@
+//! The stories: one integration binary, a file per story, each on a database of its own.
+
+#![expect(clippy::disallowed_methods, reason = "stories look at tables the checked macros do not know")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a story that meets the unexpected has failed")]
+#![expect(unreachable_pub, reason = "the stories share their support within one binary")]
+
+mod architecture;
+mod dev_config;
+mod dev_schema;
+mod dev_start;
+mod durable;
+mod http;
+mod lifecycle;
+mod support;

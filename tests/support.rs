@@ -1,0 +1,11 @@
+//! What the stories share.
+
+pub mod cluster;
+pub mod database;
+pub mod failing;
+pub mod outsider;
+pub mod process;
+pub mod proxy;
+pub mod slow;
+pub mod story;
+pub mod world;

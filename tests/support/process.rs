@@ -1,0 +1,125 @@
+//! The real binary as a child process: run to its end, or started and stopped.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
+
+use serde_json::Value;
+
+/// `gpuaas` with no configuration but what the test gives it.
+pub fn gpuaas(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gpuaas"));
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("GPUAAS_")) {
+        command.env_remove(name);
+    }
+    command.current_dir("/").args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// What a command said, in the order of a test's interest.
+#[derive(Debug)]
+pub struct Said {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl From<Output> for Said {
+    fn from(output: Output) -> Said {
+        Said {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+pub fn run(arguments: &[&str]) -> Said {
+    gpuaas(arguments).output().expect("the binary runs").into()
+}
+
+/// Ctrl-C.
+pub fn interrupt(process: &Child) {
+    let sent = Command::new("kill").args(["-INT", &process.id().to_string()]).status();
+    assert!(sent.is_ok_and(|status| status.success()), "the process takes signals");
+}
+
+/// A started `gpuaas dev`. It is killed with the test if the test does not stop it; its database then ends too.
+pub struct Dev {
+    child: Child,
+    stderr: ChildStderr,
+    pub data: PathBuf,
+    pub ready: Value,
+}
+
+impl Dev {
+    /// Returns once it has said that it is ready.
+    pub fn start(data: &Path, more: &[&str]) -> Dev {
+        let ready_file = data.with_extension("ready");
+        let mut command = gpuaas(&["dev", "--port", "0"]);
+        command.arg("--data-dir").arg(data).arg("--ready-file").arg(&ready_file).args(more);
+        let mut child =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
+        let (stdout, mut stderr) = (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
+        let ready =
+            BufReader::new(stdout).lines().map_while(Result::ok).any(|line| line.contains("is ready"));
+        if !ready {
+            let mut said = String::new();
+            let _ = stderr.read_to_string(&mut said);
+            panic!("gpuaas dev did not become ready: {said}");
+        }
+        let ready = fs::read_to_string(ready_file).expect("the ready file is there before the banner");
+        let ready = serde_json::from_str(&ready).expect("the ready file is JSON");
+        Dev { child, stderr, data: data.to_owned(), ready }
+    }
+
+    /// How the application role reaches the database.
+    pub fn database_url(&self) -> String {
+        let passwords = fs::read_to_string(self.data.join("postgres-passwords.toml")).expect("passwords");
+        let password =
+            passwords.lines().find_map(|line| line.strip_prefix("application = \"")).expect("a password");
+        let port = self.postmaster_line(4);
+        format!("postgres://gpuaas_app:{}@127.0.0.1:{port}/gpuaas", password.trim_end_matches('"'))
+    }
+
+    pub fn postmaster_line(&self, line: usize) -> String {
+        let file = fs::read_to_string(self.data.join("postgres/postmaster.pid")).expect("a running server");
+        file.lines().nth(line - 1).expect("the line").trim().to_owned()
+    }
+
+    /// The body of a GET.
+    pub fn get(&self, path: &str) -> String {
+        let url = self.ready["api_url"].as_str().expect("api_url");
+        let address = url.strip_prefix("http://").expect("http");
+        let mut stream = TcpStream::connect(address).expect("the API listens");
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n").expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        answer
+    }
+
+    /// Ctrl-C, then the exit status and what was said on stderr.
+    pub fn stop(mut self) -> (ExitStatus, String) {
+        interrupt(&self.child);
+        let status = self.child.wait().expect("it ends");
+        let mut said = String::new();
+        let _ = self.stderr.read_to_string(&mut said);
+        (status, said)
+    }
+
+    /// As a crash would: nothing is stopped, the database server stays behind.
+    pub fn kill(mut self) {
+        self.child.kill().and_then(|()| self.child.wait().map(drop)).expect("it is killed");
+    }
+}
+
+impl Drop for Dev {
+    fn drop(&mut self) {
+        if self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
+            interrupt(&self.child);
+            let _ = self.child.wait();
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! A Postgres server with bad manners: connections through it break around a commit, so that the client cannot know
+//! whether it took effect. Half of the time it did.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rand::Rng;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+/// A message that ends a transaction: `COMMIT` as a simple query, or the Sync after an extended one.
+const SYNC: &[u8] = b"S\0\0\0\x04";
+
+pub struct Proxy {
+    pub port: u16,
+    /// One in so many commits is cut; 0 cuts none.
+    pub one_in: Arc<AtomicU32>,
+    pub cuts: Arc<AtomicU32>,
+    accepting: JoinHandle<()>,
+}
+
+impl Proxy {
+    pub async fn before(host: &str, port: u16) -> Proxy {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
+        let address: SocketAddr = listener.local_addr().expect("an address");
+        let (one_in, cuts) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+        let (host, rate, count) = (host.to_owned(), Arc::clone(&one_in), Arc::clone(&cuts));
+        let accepting = tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let Ok(server) = TcpStream::connect((host.as_str(), port)).await else { continue };
+                tokio::spawn(carry(client, server, Arc::clone(&rate), Arc::clone(&count)));
+            }
+        });
+        Proxy { port: address.port(), one_in, cuts, accepting }
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+async fn carry(client: TcpStream, server: TcpStream, one_in: Arc<AtomicU32>, cuts: Arc<AtomicU32>) {
+    let _ = (client.set_nodelay(true), server.set_nodelay(true));
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = server.into_split();
+    let answers = tokio::spawn(copy(from_server, to_client));
+    let _ = questions(from_client, to_server, &one_in, &cuts, &answers).await;
+    answers.abort();
+}
+
+/// Passes the client's messages on until one of them is chosen to be the last.
+async fn questions(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    one_in: &AtomicU32,
+    cuts: &AtomicU32,
+    answers: &JoinHandle<()>,
+) -> io::Result<()> {
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        let read = from.read(&mut buffer).await?;
+        if read == 0 {
+            return Ok(());
+        }
+        let message = &buffer[..read];
+        let rate = one_in.load(Ordering::Relaxed);
+        let ends = message.ends_with(SYNC) || message.windows(6).any(|word| word == b"COMMIT");
+        if ends && rate > 0 && rand::rng().random_ratio(1, rate) {
+            cuts.fetch_add(1, Ordering::Relaxed);
+            if rand::rng().random() {
+                // The server hears it and commits; its answer goes nowhere.
+                answers.abort();
+                to.write_all(message).await?;
+            }
+            return Ok(());
+        }
+        to.write_all(message).await?;
+    }
+}
+
+async fn copy(mut from: OwnedReadHalf, mut to: OwnedWriteHalf) {
+    let _ = tokio::io::copy(&mut from, &mut to).await;
+}
