@@ -1,0 +1,68 @@
+//! Benchmarks. Each figure is measured beside a reference on the same server in the same run, because only the
+//! ratio travels from one machine to another. `bench engine` measures the durable engine against its bars.
+
+// Nobody depends on a binary: here `pub` only means "for the other files".
+#![allow(unreachable_pub)]
+
+mod failure;
+mod load;
+mod measure;
+mod pgbench;
+mod process;
+mod report;
+mod server;
+mod worker;
+mod workload;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::failure::Failure;
+use crate::measure::EngineArgs;
+use crate::worker::WorkerArgs;
+
+#[derive(Debug, Parser)]
+#[command(about = "Measures the platform against its bars")]
+struct Cli {
+    #[command(subcommand)]
+    bench: Bench,
+}
+
+#[derive(Debug, Subcommand)]
+enum Bench {
+    /// The durable engine: throughput, latency, idle cost, recovery and history
+    Engine(EngineArgs),
+    /// A process of its own that drives runs until it is killed
+    #[command(hide = true)]
+    Worker(WorkerArgs),
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let cli = Cli::parse();
+    tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::new("warn,sqlx=error"))
+        .with_writer(std::io::stderr)
+        .init();
+    match run(cli.bench).await {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(failure) => {
+            report::say(&format!("bench: {failure}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether every bar was met.
+async fn run(bench: Bench) -> Result<bool, Failure> {
+    match bench {
+        // An interrupt ends like a failure, so that the server of our own is stopped and its folder removed.
+        Bench::Engine(args) => tokio::select! {
+            measured = Box::pin(measure::engine(&args)) => measured,
+            _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
+        },
+        Bench::Worker(args) => worker::run(&args).await,
+    }
+}
