@@ -26,10 +26,10 @@ values ('00000000-0000-7000-8000-000000000001', 'a-past-process', 256, now() - i
         now() - interval '1 day');
 
 insert into engine.run (id, kind, version, project_id, correlation_id, target, state, unwinding, input, output, error, epoch,
-                        seq, token, claimed_seq, claims, created_at, started_at, updated_at, finished_at)
+                        seq, token, claims, created_at, started_at, updated_at, finished_at)
 select id, 'bench.ten_steps', 1, project_id, 'history-' || n, 'instance/' || n % 5000,
        case when unwound then 'compensated' else 'succeeded' end, unwound, jsonb_build_object('payload', repeat(md5(n::text), 7)),
-       null, case when unwound then '{"code": "impossible", "message": "the world says no"}'::jsonb end, 1, 12, id, 0, 1,
+       null, case when unwound then '{"code": "impossible", "message": "the world says no"}'::jsonb end, 1, 12, id, 1,
        at, at, at + interval '2 seconds', at + interval '2 seconds'
 from past;
 

@@ -1,8 +1,11 @@
--- With $1, only what lives or ended since then; without, everything.
+-- With $1, what lives or ended since then, the latest thousand of each, so that looking stays cheap under load; without,
+-- everything.
 with recent as materialized (
-    select * from engine.run where finished_at is null
+    (select * from engine.run where finished_at is null
+     order by id desc limit case when $1::timestamptz is not null then 1000 end)
     union all
-    select * from engine.run where finished_at >= coalesce($1::timestamptz, '-infinity')
+    (select * from engine.run where finished_at >= coalesce($1::timestamptz, '-infinity')
+     order by finished_at desc limit case when $1::timestamptz is not null then 1000 end)
 ), tried as materialized (
     select a.* from recent r join engine.attempt a on a.run_id = r.id
 )
