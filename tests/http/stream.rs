@@ -25,6 +25,16 @@ struct Event {
 
 /// Every event until the stream ends.
 async fn events(http: &Http, run: Uuid, last_seen: Option<&str>) -> Vec<Event> {
+    events_while(http, run, last_seen, std::future::ready(())).await
+}
+
+/// `meanwhile` happens once the stream has told its first event.
+async fn events_while(
+    http: &Http,
+    run: Uuid,
+    last_seen: Option<&str>,
+    meanwhile: impl Future<Output = ()>,
+) -> Vec<Event> {
     let mut request = Request::get(project(&format!("/workflows/{run}/stream")));
     if let Some(id) = last_seen {
         request = request.header("last-event-id", id);
@@ -32,7 +42,10 @@ async fn events(http: &Http, run: Uuid, last_seen: Option<&str>) -> Vec<Event> {
     let response = http.open(request.body(Body::empty()).unwrap()).await;
     assert_eq!(response.headers()["content-type"], "text/event-stream");
     let whole = async {
-        let chunks: Vec<_> = response.into_body().into_data_stream().map(Result::unwrap).collect().await;
+        let mut body = response.into_body().into_data_stream().map(Result::unwrap).fuse();
+        let mut chunks: Vec<_> = body.next().await.into_iter().collect();
+        meanwhile.await;
+        chunks.extend(body.collect::<Vec<_>>().await);
         String::from_utf8(chunks.concat()).unwrap()
     };
     let text = tokio::time::timeout(PATIENCE, whole).await.expect("the stream ends");
@@ -59,7 +72,10 @@ async fn a_stream_tells_the_whole_then_the_changes_and_ends_with_the_run() {
     let run = story.start([Do::Wait(HOUR), touch("a")]).await;
     story.until(run, &[RunState::Waiting]).await;
 
-    let (told, _) = tokio::join!(events(&http, run, None), story.signal(run, "word", "k", json!("go")));
+    let signal = async {
+        story.signal(run, "word", "k", json!("go")).await;
+    };
+    let told = events_while(&http, run, None, signal).await;
     assert_eq!(told[0].name, "snapshot");
     assert!(told[0].data["steps"].is_array());
     let last = told.last().unwrap();

@@ -15,6 +15,10 @@ use super::world::{Child, Do, Script, World};
 /// How long a story waits for something that must happen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+const NO_OBSOLETE_JOB: &str = "select not exists (select 1 from apalis.jobs j
+    where not exists (select 1 from engine.run r where r.queued_job = j.id))
+    and $1::uuid is not null and $2::text[] is not null";
+
 pub struct Story {
     pub database: TestDatabase,
     pub engine: Engine,
@@ -236,6 +240,10 @@ impl Story {
 
     /// Stops the workers and checks every promise.
     pub async fn end(mut self) {
+        if self.workers.is_some() {
+            // A job whose run was paused or cancelled is dropped by the worker that fetches it.
+            self.until_true("obsolete jobs are dropped", NO_OBSOLETE_JOB, Uuid::nil(), &[]).await;
+        }
         self.rest().await;
         self.check().await;
         self.engine.close().await;
