@@ -88,6 +88,14 @@ async fn requeue_lost_jobs(conn: &mut PgConnection) -> sqlx::Result<()> {
          where j.status = 'Queued' and j.lock_at < now() - interval '5 seconds'
            and exists (select 1 from engine.run r where r.queued_job = j.id and r.owner is null)"
     )
+    .execute(&mut *conn)
+    .await?;
+    // Nobody can claim by a job that no run names; whoever fetched it failed to drop it.
+    sqlx::query!(
+        "delete from apalis.jobs j
+         where j.job_type = 'drive' and j.status = 'Queued' and j.lock_at < now() - interval '5 seconds'
+           and not exists (select 1 from engine.run r where r.queued_job = j.id)"
+    )
     .execute(conn)
     .await?;
     Ok(())
