@@ -107,15 +107,14 @@ async fn start_while_room(
     Ok(())
 }
 
-/// Starts one run in a transaction of its own, which one statement on a connection is, then wakes the workers.
+/// Starts one run in a transaction of its own, which one statement on a connection is, then begins it.
 pub async fn start<W: Workflow>(
     engine: &Engine,
     conn: &mut PgConnection,
     workflow: &W,
 ) -> Result<(), Failure> {
     let options = Start { project_id: PROJECT, correlation_id: "bench".into(), ..Start::default() };
-    engine.start(conn, workflow, options).await?;
-    engine.wake();
+    engine.start(conn, workflow, options).await?.begin();
     Ok(())
 }
 

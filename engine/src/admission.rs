@@ -72,6 +72,11 @@ impl Admission {
         Ok(admitted)
     }
 
+    /// No more are admitted than there are slots, so nobody waits in the queue.
+    pub(crate) fn uncrowded(&self) -> bool {
+        self.with(|c| 2 * c.total <= c.window)
+    }
+
     fn taken_lately(&self) -> Vec<Uuid> {
         self.with(|c| {
             c.recent.iter().filter(|(at, _)| at.elapsed() < FRESH).map(|(_, project)| *project).collect()

@@ -26,7 +26,8 @@ pub(crate) struct Checkpoint {
     pub(crate) fate: Fate,
     pub(crate) pivot: bool,
     pub(crate) step_deadline: Option<DateTime<Utc>>,
-    pub(crate) job: Arc<str>,
+    /// The queue's row for this drive, if it came by one.
+    pub(crate) job: Option<Arc<str>>,
     pub(crate) correlation_id: Arc<str>,
     pub(crate) trace_id: Option<Arc<str>>,
     pub(crate) entries: Entries,

@@ -27,16 +27,25 @@ pub(crate) async fn drive<E: Send + Sync + 'static>(crew: &Crew<E>, job: String,
         forget_job(crew, &job, run).await;
         return;
     };
-    let span = info_span!("drive", run_id = %run, kind = %claimed.kind, correlation_id = %claimed.correlation_id,
+    drive_claimed(crew, Some(job), claimed).await;
+}
+
+/// Drives a run that is ours, as far as it goes now.
+pub(crate) async fn drive_claimed<E: Send + Sync + 'static>(
+    crew: &Crew<E>,
+    job: Option<String>,
+    claimed: Claimed,
+) {
+    let span = info_span!("drive", run_id = %claimed.id, kind = %claimed.kind, correlation_id = %claimed.correlation_id,
         trace_id = claimed.trace_id.as_deref(), org_id = claimed.org_id.map(tracing::field::display),
         project_id = %claimed.project_id, target = claimed.target.as_deref(), epoch = claimed.epoch);
     crew.engine.stats.drives.fetch_add(1, Relaxed);
     let project = claimed.project_id;
-    drive_claimed(crew, job, claimed).instrument(span).await;
+    follow(crew, job, claimed).instrument(span).await;
     crew.engine.admission.freed(project);
 }
 
-async fn drive_claimed<E: Send + Sync + 'static>(crew: &Crew<E>, job: String, claimed: Claimed) {
+async fn follow<E: Send + Sync + 'static>(crew: &Crew<E>, job: Option<String>, claimed: Claimed) {
     let (id, claims, epoch) = (claimed.id, claimed.claims, claimed.epoch);
     let reins = crew.take_reins(id);
     let Some(definition) = crew.registry.find(&claimed.kind, claimed.version) else {
@@ -62,15 +71,17 @@ async fn drive_claimed<E: Send + Sync + 'static>(crew: &Crew<E>, job: String, cl
     match ended {
         Ok(Halt(Stop::Rested | Stop::Turned)) => {}
         // Lost with the lease: the next owner takes over. Lost otherwise, or crashed by a test: let go of it here.
-        Ok(Halt(Stop::Crashed | Stop::Lost)) => let_go_unmoved(crew, id, epoch, 0, &job).await,
+        Ok(Halt(Stop::Crashed | Stop::Lost)) => let_go_unmoved(crew, id, epoch, 0, job.as_deref()).await,
         Ok(Halt(Stop::Fenced)) => {
             crew.engine.stats.fenced.fetch_add(1, Relaxed);
             warn!("the run was taken from this driver");
-            forget_job(crew, &job, id).await;
+            if let Some(job) = job {
+                forget_job(crew, &job, id).await;
+            }
         }
         Err(panic) => {
             error!(panic = panic_message(&*panic), "the workflow panicked");
-            let_go_unmoved(crew, id, epoch, claims, &job).await;
+            let_go_unmoved(crew, id, epoch, claims, job.as_deref()).await;
         }
     }
 }
@@ -113,7 +124,7 @@ async fn go<E: Send + Sync + 'static>(
 /// Another process may know this version; this one puts the run back at no attempt.
 async fn put_back_unknown<E: Send + Sync + 'static>(
     crew: &Crew<E>,
-    job: String,
+    job: Option<String>,
     claimed: Claimed,
     reins: &Arc<Reins>,
 ) {
@@ -133,12 +144,12 @@ async fn put_back_unknown<E: Send + Sync + 'static>(
 }
 
 /// Releases a run whose code panicked without counting it as progress, so that a crash loop is noticed.
-async fn let_go_unmoved<E: Send + Sync + 'static>(
+pub(crate) async fn let_go_unmoved<E: Send + Sync + 'static>(
     crew: &Crew<E>,
     run: Uuid,
     epoch: i64,
     claims: i32,
-    job: &str,
+    job: Option<&str>,
 ) {
     while !crew.ended() {
         match try_let_go(crew, run, epoch, claims, job).await {
@@ -154,7 +165,7 @@ async fn try_let_go<E: Send + Sync + 'static>(
     run: Uuid,
     epoch: i64,
     claims: i32,
-    job: &str,
+    job: Option<&str>,
 ) -> sqlx::Result<()> {
     let mut session = crew.engine.db.drives.session().await?;
     sqlx::query!(

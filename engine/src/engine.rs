@@ -1,7 +1,7 @@
 //! The handle everybody holds: it starts, signals, operates and reads. Driving is `Workers`' part.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use sqlx::PgPool;
@@ -10,6 +10,7 @@ use tokio::sync::broadcast;
 use uuid::Uuid;
 
 use crate::admission::Admission;
+use crate::berth::Host;
 use crate::database::Database;
 use crate::failpoint::Faults;
 use crate::intake::Bell;
@@ -34,6 +35,8 @@ pub(crate) struct Inner {
     pub(crate) changes: broadcast::Sender<RunChange>,
     pub(crate) kinds: OnceLock<Vec<Kind>>,
     pub(crate) faults: Option<Arc<dyn Faults>>,
+    /// The crew of this process, while it takes new runs.
+    host: RwLock<Option<Arc<dyn Host>>>,
 }
 
 /// A hint that a run's row changed in this process; the database is the truth and other processes are silent here.
@@ -83,6 +86,7 @@ impl Engine {
                 changes,
                 kinds: OnceLock::new(),
                 faults,
+                host: RwLock::default(),
                 settings,
             }),
         }
@@ -114,7 +118,7 @@ impl Engine {
         self.inner.changes.subscribe()
     }
 
-    /// Call after the commit of a start, signal or operator's act: a local worker then looks at once.
+    /// Call after the commit of a signal or operator's act: a local worker then looks at once.
     /// Forgetting it costs latency up to the poll interval, nothing else.
     pub fn wake(&self) {
         self.inner.bell.ring();
@@ -137,6 +141,14 @@ impl Engine {
 }
 
 impl Inner {
+    pub(crate) fn host(&self) -> Option<Arc<dyn Host>> {
+        self.host.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_host(&self, host: Option<Arc<dyn Host>>) {
+        *self.host.write().unwrap_or_else(PoisonError::into_inner) = host;
+    }
+
     pub(crate) fn changed(&self, run: Uuid) {
         // Nobody listening is fine.
         let _ = self.changes.send(RunChange { run });

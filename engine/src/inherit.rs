@@ -96,7 +96,7 @@ async fn replay<E: Send + Sync + 'static>(
         crew.id,
         Arc::clone(&run.core.reins),
         definition.kind(),
-        String::new(),
+        None,
         claimed,
     );
     let mut ghost = Run::new(core, Arc::clone(&crew.env));

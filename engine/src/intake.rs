@@ -74,8 +74,20 @@ impl Gate {
         Gate { slots, taken: AtomicUsize::new(0), closed: AtomicBool::new(false), waker: AtomicWaker::new() }
     }
 
+    /// The slot of a job that was fetched: it was counted then.
     pub(crate) fn take(self: &Arc<Gate>, stats: &Arc<Stats>) -> Slot {
         Slot(Arc::clone(self), Arc::clone(stats))
+    }
+
+    /// A slot for a run that comes by no job, if one is free.
+    pub(crate) fn reserve(self: &Arc<Gate>, stats: &Arc<Stats>) -> Option<Slot> {
+        if self.closed.load(Ordering::Acquire) {
+            return None;
+        }
+        let room = |taken: usize| (taken < self.slots).then_some(taken + 1);
+        self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, room).ok()?;
+        stats.drives_in_flight.fetch_add(1, Ordering::Relaxed);
+        Some(self.take(stats))
     }
 
     /// No more jobs are fetched.

@@ -7,6 +7,7 @@
 mod activity;
 mod admission;
 mod alone;
+mod berth;
 mod checkpoint;
 mod claim;
 mod clock;

@@ -163,6 +163,7 @@ impl Engine {
         }
         record(conn, run.handle.id, "force", by).await?;
         self.inner.admission.leave();
+        drop_job(conn, run.handle.id).await?;
         sqlx::query!(
             "update engine.run set epoch = epoch + 1, owner = null, queued_job = null, queued_at = null,
                     wake_at = engine.now(), updated_at = engine.now() where id = $1",
@@ -215,7 +216,7 @@ impl Engine {
             retry_of: Some(run.handle.id),
             ..NewRun::default()
         };
-        let id = match self.start_new(conn, &new, false).await {
+        let id = match self.start_new(conn, &new, false, &mut None).await {
             Ok((id, _, _)) => id,
             Err(StartError::Engine(crate::engine::EngineError::Database(error))) => return Err(error.into()),
             Err(StartError::TargetBusy(holder)) => return Err(OperateError::TargetBusy(holder)),
@@ -301,10 +302,22 @@ pub(crate) async fn obey_for_the_ownerless(engine: &Inner) -> sqlx::Result<()> {
 }
 
 async fn pause_ownerless(conn: &mut PgConnection, run: Uuid) -> sqlx::Result<()> {
+    drop_job(conn, run).await?;
     sqlx::query!(
         "update engine.run set state = 'paused', cause = 'paused_by_operator', cause_detail = null, request = null,
                 wake_at = null, queued_job = null, queued_at = null, updated_at = engine.now()
          where id = $1",
+        run
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Takes the run's job out of the queue, where one waits there. The caller holds the run's row.
+async fn drop_job(conn: &mut PgConnection, run: Uuid) -> sqlx::Result<()> {
+    sqlx::query!(
+        "delete from apalis.jobs where id = (select queued_job from engine.run where id = $1 and queued_job is not null)",
         run
     )
     .execute(conn)

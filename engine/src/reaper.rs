@@ -33,12 +33,18 @@ pub(crate) async fn reap(engine: &Inner, shelf: &Shelf) -> sqlx::Result<()> {
     tx.commit().await
 }
 
-/// Frees whatever dead processes own. Their jobs go back to the queue, so recovery needs no admission. Asked on every
-/// sweep, because a statement of a dying process may commit just after it was declared dead.
+/// Frees whatever dead processes own. Their jobs go back to the queue, so recovery needs no admission; a run that came
+/// by no job becomes ready. Asked on every sweep, because a statement of a dying process may commit just after it was
+/// declared dead.
 pub(crate) async fn free_runs_of_the_dead(conn: &mut PgConnection) -> sqlx::Result<u64> {
     let freed = sqlx::query!(
-        "update engine.run set owner = null, step_deadline = null, cause = 'lease_lost', updated_at = engine.now()
-         where owner in (select id from engine.incarnation where died_at is not null)"
+        "update engine.run r set owner = null, step_deadline = null, cause = 'lease_lost', updated_at = engine.now(),
+                queued_job = case when queued then r.queued_job end, queued_at = case when queued then r.queued_at end,
+                wake_at = case when not queued then engine.now() end
+         from (select o.id, exists (select from apalis.jobs j where j.id = o.queued_job) as queued
+               from engine.run o
+               where o.owner in (select id from engine.incarnation where died_at is not null) for update of o) owned
+         where r.id = owned.id"
     )
     .execute(&mut *conn)
     .await?;

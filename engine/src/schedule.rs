@@ -278,7 +278,7 @@ async fn start(
         start_key: Some(format!("schedule/{}/{}", due.name, nominal.to_rfc3339())),
         ..NewRun::default()
     };
-    let (id, _, _) = engine.start_new(conn, &new, false).await?;
+    let (id, _, _) = engine.start_new(conn, &new, false, &mut None).await?;
     tick(conn, due, nominal, Some(id), outcome).await?;
     sqlx::query!(
         "update engine.schedule set last_at = $2, last_run_id = $3 where name = $1",

@@ -1,16 +1,23 @@
 //! Starting a run on the caller's transaction: run row and job in one statement. A start key answers the same run
 //! however often it is used; a target has at most one active run and at most one successor.
 
+use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::admission::{self, QUEUE};
+use crate::berth::Berth;
+use crate::claim::Claimed;
 use crate::engine::{Engine, EngineError, Inner, RunHandle};
 use crate::fault::Fault;
+use crate::journal::Journal;
 use crate::payload;
 use crate::registry::Workflow;
 use crate::state::RunState;
 use crate::supersede;
+
+/// The epoch of a run's first owner.
+pub(crate) const FIRST_EPOCH: i64 = 1;
 
 /// Everything about a start but the workflow itself.
 #[derive(Debug, Clone, Default)]
@@ -28,7 +35,7 @@ pub struct Start {
     pub retry_of: Option<Uuid>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Started {
     pub id: Uuid,
     pub kind: &'static str,
@@ -36,6 +43,19 @@ pub struct Started {
     pub existing: bool,
     /// The run this one waits for, if it supersedes one.
     pub waits_for: Option<Uuid>,
+    engine: Engine,
+    berth: Option<Berth>,
+}
+
+impl Started {
+    /// Call after the commit: the run begins here and now if this process has room for it, and else wherever a worker
+    /// is free. Forgetting it costs latency, nothing else.
+    pub fn begin(&mut self) {
+        if let Some(berth) = self.berth.take() {
+            berth.cast_off();
+        }
+        self.engine.wake();
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -72,8 +92,38 @@ pub(crate) struct NewRun {
     pub(crate) retry_of: Option<Uuid>,
 }
 
+impl NewRun {
+    /// What its driver knows of a run that nobody has driven yet.
+    fn claimed(&self, id: Uuid, now: DateTime<Utc>) -> Claimed {
+        Claimed {
+            id,
+            kind: self.kind.clone(),
+            version: self.version,
+            org_id: self.org_id,
+            project_id: self.project_id,
+            correlation_id: self.correlation_id.clone(),
+            trace_id: self.trace_id.clone(),
+            target: self.target.clone(),
+            parent: self.parent.clone(),
+            inherits: None,
+            input: self.input.clone(),
+            epoch: FIRST_EPOCH,
+            seq: 0,
+            unwinding: false,
+            pivoted: false,
+            cancelling: false,
+            signals: 0,
+            request: None,
+            claims: 1,
+            now,
+            journal: Journal::default(),
+            kept: Vec::new(),
+        }
+    }
+}
+
 impl Engine {
-    /// Commit, then call `wake`.
+    /// Commit, then call `begin` on what this returns.
     pub async fn start<W: Workflow>(
         &self,
         conn: &mut PgConnection,
@@ -97,8 +147,16 @@ impl Engine {
             parent: None,
             retry_of: options.retry_of,
         };
-        let (id, existing, waits_for) = self.start_new(conn, &new, supersede).await?;
-        Ok(Started { id, kind: W::NAME, existing, waits_for })
+        let mut berth = self.berth(&new);
+        let (id, existing, waits_for) = self.start_new(conn, &new, supersede, &mut berth).await?;
+        Ok(Started { id, kind: W::NAME, existing, waits_for, engine: self.clone(), berth })
+    }
+
+    fn berth(&self, new: &NewRun) -> Option<Berth> {
+        if !self.inner.admission.uncrowded() {
+            return None;
+        }
+        Berth::at(self.inner.host()?, &new.kind, new.version)
     }
 
     pub(crate) async fn start_new(
@@ -106,12 +164,13 @@ impl Engine {
         conn: &mut PgConnection,
         new: &NewRun,
         supersede: bool,
+        berth: &mut Option<Berth>,
     ) -> Result<(Uuid, bool, Option<Uuid>), StartError> {
         if self.pressure().is_some() {
             return Err(StartError::Pressure);
         }
         loop {
-            if let Some(id) = insert_or_refuse(&self.inner, conn, new).await? {
+            if let Some(id) = insert_or_refuse(&self.inner, conn, new, berth).await? {
                 return Ok((id, false, None));
             }
             if let Some(key) = &new.start_key
@@ -137,45 +196,62 @@ async fn insert_or_refuse(
     engine: &Inner,
     conn: &mut PgConnection,
     new: &NewRun,
+    berth: &mut Option<Berth>,
 ) -> Result<Option<Uuid>, StartError> {
     let admit = engine.admission.admit(conn, new.project_id).await?;
     if !admit && admission::backlog_reached(conn, new.project_id, engine.settings.project_backlog).await? {
         return Err(StartError::Backlog);
     }
-    let id = insert_row(conn, new, admit).await?;
-    if id.is_none() && admit {
+    if !admit {
+        *berth = None;
+    }
+    let row = insert_row(conn, new, admit, berth.as_ref().map(Berth::owner)).await?;
+    if row.is_none() && admit {
         engine.admission.freed(new.project_id);
     }
-    Ok(id)
+    match (berth.as_mut(), row) {
+        (Some(berth), Some((id, now))) => berth.board(new.claimed(id, now)),
+        _ => *berth = None,
+    }
+    Ok(row.map(|(id, _)| id))
 }
 
 /// A start that cannot be refused for load: the parent already holds its place in the world.
 pub(crate) async fn insert(engine: &Inner, conn: &mut PgConnection, new: &NewRun) -> Result<(), Fault> {
     let admit = engine.admission.admit(conn, new.project_id).await?;
-    insert_row(conn, new, admit).await?;
+    insert_row(conn, new, admit, None).await?;
     Ok(())
 }
 
-/// `None` when a unique rule said no: the start key is known, or the target has a holder.
-async fn insert_row(conn: &mut PgConnection, new: &NewRun, admit: bool) -> sqlx::Result<Option<Uuid>> {
+/// The new run and the time, or `None` when a unique rule said no: the start key is known, or the target has a holder.
+/// A run with an owner holds its place without a job in the queue.
+async fn insert_row(
+    conn: &mut PgConnection,
+    new: &NewRun,
+    admit: bool,
+    owner: Option<Uuid>,
+) -> sqlx::Result<Option<(Uuid, DateTime<Utc>)>> {
     let id = Uuid::now_v7();
     let job = admit.then(admission::new_job);
     let (parent, parent_step) = new.parent.clone().unzip();
-    sqlx::query_scalar!(
+    let row = sqlx::query!(
         r#"
         with started as (
             insert into engine.run (id, kind, version, org_id, project_id, correlation_id, trace_id, start_key, target,
-                holds_target, parent_id, parent_step, retry_of, input, queued_job, queued_at, wake_at)
+                holds_target, parent_id, parent_step, retry_of, input, queued_job, queued_at, wake_at, owner, state, epoch,
+                claims, started_at)
             select $1, $2, $3, $4, $5, $6, $7, $8, $9, $9::text is not null, $10, $11, $12, $13::text::jsonb, $14,
-                case when $14::text is not null then clock.now end, case when $14::text is null then clock.now end
+                case when $14::text is not null then clock.now end, case when $14::text is null then clock.now end,
+                $16, case when $16::uuid is null then 'queued' else 'running' end, case when $16::uuid is null then 0 else $17::bigint end,
+                case when $16::uuid is null then 0 else 1 end, case when $16::uuid is not null then clock.now end
             from (select engine.now() as now) clock
             on conflict do nothing
-            returning id
+            returning id, created_at
         ), queued as (
             insert into apalis.jobs (id, job_type, job, run_at)
-            select $14, $15, convert_to(id::text, 'UTF8'), now() from started where $14::text is not null
+            select $14, $15, convert_to(id::text, 'UTF8'), now() from started where $14::text is not null and $16::uuid is null
         )
-        select id from started
+        select id, created_at from started
         "#,
         id,
         new.kind,
@@ -191,10 +267,13 @@ async fn insert_row(conn: &mut PgConnection, new: &NewRun, admit: bool) -> sqlx:
         new.retry_of,
         new.input,
         job,
-        QUEUE
+        QUEUE,
+        owner,
+        FIRST_EPOCH
     )
     .fetch_optional(conn)
-    .await
+    .await?;
+    Ok(row.map(|r| (r.id, r.created_at)))
 }
 
 async fn holder_of(conn: &mut PgConnection, target: &str) -> sqlx::Result<Option<RunHandle>> {

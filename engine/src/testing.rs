@@ -174,9 +174,9 @@ async fn run_once<W: Workflow + Clone>(check: &Check<W>, strikes: &[(Place, Stri
 async fn begin<W: Workflow>(engine: &Engine, workflow: &W) -> Uuid {
     let mut conn = conn(engine).await;
     let options = Start { correlation_id: "check-workflow".into(), ..Start::default() };
-    let started =
+    let mut started =
         engine.start(&mut conn, workflow, options).await.unwrap_or_else(|e| panic!("cannot start: {e}"));
-    engine.wake();
+    started.begin();
     started.id
 }
 

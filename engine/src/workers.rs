@@ -16,13 +16,16 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 use uuid::Uuid;
 
+use crate::berth::{Forsaken, Host};
+use crate::claim::Claimed;
 use crate::committer::Committer;
-use crate::drive::{drive, forget_nameless_job};
+use crate::drive::{drive, drive_claimed, forget_nameless_job, let_go_unmoved};
 use crate::engine::{Engine, Inner};
 use crate::incarnation::Incarnation;
-use crate::intake::{Gate, Intake};
+use crate::intake::{Gate, Intake, Slot};
 use crate::registry::Registry;
 use crate::reins::Reins;
+use crate::start::FIRST_EPOCH;
 use crate::{admission, invariants, operate, reaper, retention, schedule};
 
 /// Everything a drive needs of its process.
@@ -37,6 +40,8 @@ pub(crate) struct Crew<E> {
     cut: CancellationToken,
     draining: Arc<AtomicBool>,
     reins: Mutex<HashMap<Uuid, Arc<Reins>>>,
+    gate: Arc<Gate>,
+    forsaken: Mutex<Vec<Forsaken>>,
 }
 
 impl<E: Send + Sync + 'static> Crew<E> {
@@ -79,6 +84,56 @@ impl<E: Send + Sync + 'static> Crew<E> {
             }
         }
         Ok(())
+    }
+}
+
+impl<E: Send + Sync + 'static> Crew<E> {
+    /// Hands runs to the queue that were committed although their starter gave up their berth.
+    async fn look_after_forsaken(&self) -> sqlx::Result<()> {
+        let forsaken = std::mem::take(&mut *self.forsaken());
+        if forsaken.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<Uuid> = forsaken.iter().map(|f| f.run).collect();
+        // Until the query has answered they stay on the list.
+        self.forsaken().extend(forsaken);
+        let mut session = self.engine.db.drives.session().await?;
+        let there = sqlx::query_scalar!("select id from engine.run where id = any($1)", &ids)
+            .fetch_all(&mut *session)
+            .await?;
+        session.commit().await?;
+        self.forsaken().retain(|f| !there.contains(&f.run) && f.may_still_commit());
+        for run in there {
+            let_go_unmoved(self, run, FIRST_EPOCH, 0, None).await;
+        }
+        Ok(())
+    }
+
+    fn forsaken(&self) -> std::sync::MutexGuard<'_, Vec<Forsaken>> {
+        self.forsaken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<E: Send + Sync + 'static> Host for Crew<E> {
+    fn reserve(&self, kind: &str, version: i32) -> Option<Slot> {
+        let ready = !self.ended() && self.registry.find(kind, version).is_some();
+        if ready { self.gate.reserve(&self.engine.stats) } else { None }
+    }
+
+    fn id(&self) -> Uuid {
+        self.id
+    }
+
+    fn launch(self: Arc<Self>, slot: Slot, claimed: Claimed) {
+        tokio::spawn(async move {
+            let _slot = slot;
+            drive_claimed(&self, None, claimed).await;
+        });
+    }
+
+    fn forsake(&self, run: Forsaken) {
+        self.forsaken().push(run);
+        self.engine.admission.leave();
     }
 }
 
@@ -160,30 +215,33 @@ async fn live<E: Send + Sync + 'static>(
         alive: alive.clone(),
         draining: Arc::new(AtomicBool::new(false)),
         reins: Mutex::default(),
+        gate: Arc::new(Gate::new(settings.slots)),
+        forsaken: Mutex::default(),
     });
-    let gate = Arc::new(Gate::new(settings.slots));
     info!(worker = %incarnation.name, slots = settings.slots, "workers are ready");
     let loops = [
-        tokio::spawn(work(Arc::clone(&crew), Arc::clone(&gate))),
+        tokio::spawn(work(Arc::clone(&crew))),
         tokio::spawn(admit_loop(Arc::clone(&crew))),
     ];
     tend_apart(Arc::clone(&crew));
+    engine.set_host(Some(Arc::clone(&crew) as Arc<dyn Host>));
     tokio::select! {
         () = alive.cancelled() => warn!("this incarnation ended; its drives stop and another begins"),
-        () = stop.cancelled() => drain(&crew, &gate).await,
+        () = stop.cancelled() => drain(&crew).await,
     }
+    engine.set_host(None);
     crew.cut.cancel();
-    wait_for_drives(&gate, Duration::from_secs(5)).await;
+    wait_for_drives(&crew.gate, Duration::from_secs(5)).await;
     incarnation.end(&engine.db).await;
     for task in loops {
         task.abort();
     }
 }
 
-async fn drain<E: Send + Sync + 'static>(crew: &Crew<E>, gate: &Gate) {
-    gate.close();
+async fn drain<E: Send + Sync + 'static>(crew: &Crew<E>) {
+    crew.gate.close();
     crew.draining.store(true, Ordering::Release);
-    wait_for_drives(gate, crew.engine.settings.drain).await;
+    wait_for_drives(&crew.gate, crew.engine.settings.drain).await;
 }
 
 async fn wait_for_drives(gate: &Gate, at_most: Duration) {
@@ -198,9 +256,9 @@ async fn wait_for_drives(gate: &Gate, at_most: Duration) {
 }
 
 /// The apalis worker. Should it ever end while the incarnation lives, it is built again.
-async fn work<E: Send + Sync + 'static>(crew: Arc<Crew<E>>, gate: Arc<Gate>) {
+async fn work<E: Send + Sync + 'static>(crew: Arc<Crew<E>>) {
     while !crew.alive.is_cancelled() {
-        if let Err(error) = queue_worker(&crew, &gate).await {
+        if let Err(error) = queue_worker(&crew).await {
             warn!(%error, "the queue worker ended; building it again");
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -210,7 +268,6 @@ async fn work<E: Send + Sync + 'static>(crew: Arc<Crew<E>>, gate: Arc<Gate>) {
 /// Boxed here, outside any async function, because the compiler cannot see through apalis' layers that it is `Send`.
 fn queue_worker<E: Send + Sync + 'static>(
     crew: &Arc<Crew<E>>,
-    gate: &Arc<Gate>,
 ) -> BoxFuture<'static, Result<(), WorkerError>> {
     let engine = &crew.engine;
     let intake = Intake::new(
@@ -218,12 +275,12 @@ fn queue_worker<E: Send + Sync + 'static>(
         engine.settings.batch,
         engine.settings.poll_every,
         Arc::clone(&engine.bell),
-        Arc::clone(gate),
+        Arc::clone(&crew.gate),
         Arc::clone(&engine.stats),
     );
-    let (name, crew, gate) = (crew.name.clone(), Arc::clone(crew), Arc::clone(gate));
+    let (name, crew) = (crew.name.clone(), Arc::clone(crew));
     let handle = move |job: Vec<u8>, id: TaskId| {
-        let (crew, slot) = (Arc::clone(&crew), gate.take(&crew.engine.stats));
+        let (crew, slot) = (Arc::clone(&crew), crew.gate.take(&crew.engine.stats));
         // A task of its own: apalis polls all jobs of a worker in one, and a panic must not reach it.
         let driven = tokio::spawn(async move {
             let _slot = slot;
@@ -254,6 +311,9 @@ async fn admit_loop<E: Send + Sync + 'static>(crew: Arc<Crew<E>>) {
         };
         if let Err(error) = crew.read_requests().await {
             warn!(%error, "could not read requests");
+        }
+        if let Err(error) = crew.look_after_forsaken().await {
+            warn!(%error, "could not look after runs whose starter went away");
         }
         if let Err(error) = operate::obey_for_the_ownerless(engine).await {
             warn!(%error, "could not act on requests");

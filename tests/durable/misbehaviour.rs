@@ -35,9 +35,10 @@ async fn a_workflow_that_panics_is_quarantined_after_a_few_claims() {
 async fn a_step_that_kills_its_worker_every_time_is_quarantined() {
     let story = Story::with(quick(), crash_at("test.child/touch/do/before-effect")).await;
     let mut tx = story.pool.begin().await.unwrap();
-    let run = story.engine.start(&mut tx, &Child { does: vec![touch("deadly")] }, start()).await.unwrap().id;
+    let mut run = story.engine.start(&mut tx, &Child { does: vec![touch("deadly")] }, start()).await.unwrap();
     tx.commit().await.unwrap();
-    story.engine.wake();
+    run.begin();
+    let run = run.id;
     quarantined(&story, run, "crash_loop").await;
     neighbours_succeed(&story).await;
     story.end().await;
@@ -47,14 +48,11 @@ async fn a_step_that_kills_its_worker_every_time_is_quarantined() {
 async fn an_undo_that_kills_its_worker_every_time_is_quarantined() {
     let story = Story::with(quick(), crash_at("test.child/hold/undo/before-effect")).await;
     let mut tx = story.pool.begin().await.unwrap();
-    let run = story
-        .engine
-        .start(&mut tx, &Child { does: vec![hold("deadly"), Do::Fail] }, start())
-        .await
-        .unwrap()
-        .id;
+    let child = Child { does: vec![hold("deadly"), Do::Fail] };
+    let mut run = story.engine.start(&mut tx, &child, start()).await.unwrap();
     tx.commit().await.unwrap();
-    story.engine.wake();
+    run.begin();
+    let run = run.id;
     let settled = story.settles(run).await;
     assert!(matches!(settled, RunState::Paused | RunState::Stuck), "{}", story.describe(run).await);
     neighbours_succeed(&story).await;
@@ -136,9 +134,10 @@ async fn rude(way: Way) -> (Story, Workers, Uuid) {
     let registry = Registry::new().with::<Script>().with::<Child>().with::<RudeFlow>();
     let workers = Workers::start(&story.engine, Arc::clone(&story.world), registry);
     let mut tx = story.pool.begin().await.unwrap();
-    let run = story.engine.start(&mut tx, &RudeFlow { way }, start()).await.unwrap().id;
+    let mut run = story.engine.start(&mut tx, &RudeFlow { way }, start()).await.unwrap();
     tx.commit().await.unwrap();
-    story.engine.wake();
+    run.begin();
+    let run = run.id;
     (story, workers, run)
 }
 

@@ -154,10 +154,10 @@ async fn pausing_a_waiting_successor_does_not_hold_up_the_holder() {
     // One transaction, so that the holder cannot end in between.
     let mut tx = story.pool.begin().await.unwrap();
     let script = crate::support::world::Script { does: vec![touch("gone")] };
-    let successor = story.engine.start(&mut tx, &script, taking_over("x")).await.unwrap();
+    let mut successor = story.engine.start(&mut tx, &script, taking_over("x")).await.unwrap();
     let paused = story.engine.pause(&mut tx, successor.id, &crate::support::story::operator()).await;
     tx.commit().await.unwrap();
-    story.engine.wake();
+    successor.begin();
     assert_eq!(story.ends(holder.id).await, RunState::Cancelled);
     if paused.is_ok() {
         story.until(successor.id, &[RunState::Paused]).await;

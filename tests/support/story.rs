@@ -84,9 +84,9 @@ impl Story {
 
     pub async fn start_as(&self, does: impl Into<Vec<Do>>, options: Start) -> Result<Started, StartError> {
         let mut tx = self.pool.begin().await.expect("a transaction");
-        let started = self.engine.start(&mut tx, &Script { does: does.into() }, options).await?;
+        let mut started = self.engine.start(&mut tx, &Script { does: does.into() }, options).await?;
         tx.commit().await.expect("a commit");
-        self.engine.wake();
+        started.begin();
         Ok(started)
     }
 

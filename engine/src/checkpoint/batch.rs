@@ -296,7 +296,7 @@ impl<'a> Columns<'a> {
         self.progress.push(c.is_progress());
         self.finish.push(matches!(c.fate, Fate::Finish { .. }));
         if matches!(c.fate, Fate::Rest(_) | Fate::Finish { .. }) {
-            self.jobs.push(&c.job);
+            self.jobs.extend(c.job.as_deref());
         }
         self.clears_request.push(rest.is_some_and(|r| r.clears_request));
     }

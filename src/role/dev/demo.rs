@@ -12,6 +12,7 @@ pub async fn start(engine: &Engine) -> Result<(), StartError> {
         Tour { thing: "clock".into(), busy_tries: 0, wait_seconds: 24 * 3600, fits: true },
         Tour { thing: "shelf".into(), busy_tries: 0, wait_seconds: 1, fits: false },
     ];
+    let mut started = Vec::new();
     let mut transaction = engine.pool().begin().await?;
     for tour in &tours {
         let name = format!("demo-tour-{}", tour.thing);
@@ -22,9 +23,11 @@ pub async fn start(engine: &Engine) -> Result<(), StartError> {
             start_key: Some(name),
             ..Start::default()
         };
-        engine.start(&mut transaction, tour, options).await?;
+        started.push(engine.start(&mut transaction, tour, options).await?);
     }
     transaction.commit().await?;
-    engine.wake();
+    for mut tour in started {
+        tour.begin();
+    }
     Ok(())
 }
