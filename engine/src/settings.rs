@@ -58,7 +58,7 @@ impl Default for Settings {
         Settings {
             slots: 256,
             batch: 64,
-            lanes: 2,
+            lanes: lanes_for(std::thread::available_parallelism().map_or(1, usize::from)),
             lane_rows: 512,
             lane_bytes: 4 << 20,
             lane_queue: 4096,
@@ -89,4 +89,9 @@ impl Default for Settings {
             keep_attempt_days: 30,
         }
     }
+}
+
+/// On few cores one lane with larger batches beats two that share them.
+fn lanes_for(cores: usize) -> usize {
+    if cores > 2 { 2 } else { 1 }
 }
