@@ -1,5 +1,6 @@
 //! The engine's promises, told as stories about scripted workflows.
 
+mod berths;
 mod fairness;
 mod history;
 mod kill;
