@@ -56,14 +56,14 @@ create table engine.run (
     input           jsonb       not null,
     output          jsonb,
     error           jsonb,
-    -- Ownership. Every write by a driver is guarded by (owner, epoch, seq).
+    -- Ownership. Every write by a driver is guarded by (owner, epoch) here and by its position in the journal.
     epoch           bigint      not null default 0,
     owner           uuid,
-    seq             integer     not null default 0,
+    -- Finds a claim again whose answer was lost.
     token           uuid,
-    step_deadline   timestamptz,
-    -- Claims since the journal last got further.
+    -- Claims since the journal last got further, and how long it was at the last one.
     claims          integer     not null default 0,
+    claimed_at_seq  integer     not null default 0,
     -- Admission: the apalis job that will drive this run, or the time at which it wants one.
     queued_job      text,
     queued_at       timestamptz,
@@ -79,9 +79,8 @@ create table engine.run (
     started_at      timestamptz,
     updated_at      timestamptz not null default engine.now(),
     finished_at     timestamptz
-) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.1);
+) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.1);
 
--- The columns of these indexes and of their predicates stay still during a drive, so its checkpoints are HOT updates.
 create unique index run_start_key on engine.run (start_key) where start_key is not null;
 create unique index run_target_holder on engine.run (target) where holds_target;
 create unique index run_target_successor on engine.run (target) where succeeds_holder;
@@ -108,34 +107,32 @@ end $$;
 create trigger run_terminal_is_final before update on engine.run
     for each row when (old.finished_at is not null) execute function engine.refuse_change_of_terminal_run();
 
--- The journal: one row per named operation of a run. There is no foreign key to the run on purpose: rows are
--- written only together with the guarded update of their run.
-create table engine.step (
+-- The journal: one row per checkpoint, holding what was done and what comes next, so that a checkpoint is a single
+-- insert and the primary key fences by position. Steps and tries are read through the views below. There is no foreign
+-- key to the run on purpose: rows are written only under the lock of their run.
+create table engine.journal (
     run_id         uuid        not null,
-    name           text        not null,
-    key            text        not null default '',
+    -- The position of a run is the number of its rows here.
     seq            integer     not null,
-    op             text        not null,
-    state          text        not null,
-    undoable       boolean     not null default false,
-    attempt        integer     not null default 1,
-    -- Attempts before this one no longer count against the retry rule: an operator granted new ones.
-    attempt_base   integer     not null default 0,
-    undo_attempt   integer     not null default 0,
-    undo_base      integer     not null default 0,
-    input_hash     bytea       not null,
-    input          jsonb,
-    output         jsonb,
-    error          jsonb,
-    deadline_at    timestamptz,
-    correlation_id text        not null,
+    epoch          bigint      not null,
     worker         uuid,
-    started_at     timestamptz not null,
-    finished_at    timestamptz,
-    primary key (run_id, name, key)
-) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.1);
+    -- Tells this write from any other when the connection dies between COMMIT and its answer.
+    token          uuid        not null,
+    at             timestamptz not null,
+    -- When the step begun here counts as lost.
+    deadline_at    timestamptz,
+    -- False where the run only began the same step once more, so that a crash loop is noticed.
+    progress       boolean     not null,
+    correlation_id text        not null,
+    trace_id       text,
+    -- intend: an operation was begun. settle: its state changed. tried: a try that succeeded.
+    -- Plain json: written once per step, taken apart only when somebody looks.
+    events         json        not null,
+    primary key (run_id, seq)
+) with (autovacuum_vacuum_insert_scale_factor = 1);
 
--- Every try of a step, forward and undo. Replay never reads it, so old days can be dropped.
+-- Tries that did not succeed, forward and undo; those that did are in the journal. Replay never reads this, so old days
+-- can be dropped.
 create table engine.attempt (
     at             timestamptz not null,
     run_id         uuid        not null,
@@ -153,6 +150,51 @@ create table engine.attempt (
 ) partition by range (at);
 create index attempt_by_run on engine.attempt (run_id);
 create table engine.attempt_default partition of engine.attempt default;
+
+-- The steps of one run, folded from its journal: the first entry says what a step is, the last how it stands.
+create function engine.steps_of(run uuid) returns table (
+    name text, key text, seq integer, op text, state text, undoable boolean, attempt integer, attempt_base integer,
+    undo_attempt integer, undo_base integer, input_hash bytea, input jsonb, output jsonb, error jsonb,
+    deadline_at timestamptz, correlation_id text, worker uuid, started_at timestamptz, finished_at timestamptz
+) language sql stable parallel safe as $$
+    select e.name, e.key, min(e.pos), min(e.op), (array_agg(e.state order by n desc))[1], bool_or(e.undoable),
+           coalesce((array_agg(e.attempt order by n desc) filter (where e.attempt is not null))[1], 1),
+           coalesce((array_agg(e.attempt_base order by n desc) filter (where e.attempt_base is not null))[1], 0),
+           coalesce((array_agg(e.undo_attempt order by n desc) filter (where e.undo_attempt is not null))[1], 0),
+           coalesce((array_agg(e.undo_base order by n desc) filter (where e.undo_base is not null))[1], 0),
+           decode(min(e.hash), 'hex'), (array_agg(e.event -> 'input' order by n))[1],
+           (array_agg(e.event -> 'output' order by n desc) filter (where e.event ? 'output'))[1],
+           (array_agg(e.event -> 'error' order by n desc))[1], min(e.deadline_at), min(e.correlation_id),
+           (array_agg(e.worker order by n desc))[1], min(e.started_at), (array_agg(e.finished_at order by n desc))[1]
+    from (
+        select j.correlation_id, j.worker, row_number() over (order by j.seq, o.n) as n, o.event, d.*
+        from engine.journal j
+        cross join lateral jsonb_array_elements(j.events::jsonb) with ordinality as o (event, n)
+        cross join lateral jsonb_to_record(o.event) as d (
+            e text, name text, key text, pos integer, op text, state text, undoable boolean, attempt integer,
+            attempt_base integer, undo_attempt integer, undo_base integer, hash text,
+            deadline_at timestamptz, started_at timestamptz, finished_at timestamptz)
+        where j.run_id = run and d.e in ('intend', 'settle')
+    ) e
+    group by e.name, e.key
+$$;
+
+create view engine.step as
+select r.id as run_id, s.* from engine.run r cross join lateral engine.steps_of(r.id) s;
+
+-- Every try of every step. Those that did not succeed go with their day.
+create view engine.try as
+select t.run_id, t.name, t.key, t.undo, t.attempt, t.outcome, t.epoch, t.error, t.correlation_id, t.trace_id, t.worker,
+       t.started_at, t.at
+from engine.attempt t
+union all
+select r.id, d.name, d.key, d.undo, d.attempt, d.outcome, j.epoch, null, j.correlation_id, j.trace_id, j.worker,
+       d.started_at, d.at
+from engine.run r
+join engine.journal j on j.run_id = r.id
+cross join lateral json_to_recordset(j.events) as d (
+    e text, name text, key text, undo boolean, attempt integer, outcome text, started_at timestamptz, at timestamptz)
+where d.e = 'tried';
 
 -- Signals are kept until taken; the run's `signals` counter is what a suspending driver compares.
 create table engine.signal (
@@ -187,15 +229,6 @@ create table engine.tick (
     at       timestamptz not null default engine.now(),
     primary key (schedule, nominal)
 );
-
--- Fails the statement that moved fewer runs than it was asked to, so that nothing of it is written.
-create function engine.all_moved(moved bigint, asked bigint) returns boolean language plpgsql stable as $$
-begin
-    if moved <> asked then
-        raise exception 'only % of % runs could move', moved, asked using errcode = 'GE001';
-    end if;
-    return true;
-end $$;
 
 -- What operators asked of runs and schedules.
 create table engine.act (

@@ -52,6 +52,11 @@ impl Watch {
         Watch { run, changes: engine.changes() }
     }
 
+    /// Woken only when the run comes to rest or ends, not by every step.
+    fn over_rests(engine: &Engine, run: Uuid) -> Watch {
+        Watch { run, changes: engine.rests() }
+    }
+
     pub(crate) async fn changed(&mut self) {
         tokio::select! {
             () = hinted(&mut self.changes, self.run) => {}
@@ -75,7 +80,7 @@ async fn hinted(changes: &mut Receiver<RunChange>, run: Uuid) {
 /// Waits until the run settles, the time is up or the process stops. Answers whether it settled.
 pub(crate) async fn until_settled(state: &State, run: Uuid, wait: Duration) -> Result<bool, ApiError> {
     let deadline = Instant::now() + wait;
-    let mut watch = Watch::over(&state.engine, run);
+    let mut watch = Watch::over_rests(&state.engine, run);
     loop {
         if look(state, run).await?.is_none_or(|pulse| pulse.state.is_settled()) {
             return Ok(true);

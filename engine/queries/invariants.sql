@@ -1,13 +1,18 @@
--- With $1, what lives or ended since then, the latest thousand of each, so that looking stays cheap under load; without,
--- everything.
+-- With $1, what lives or ended since then, the latest thousand of each and the journals of the latest hundred of each,
+-- so that looking stays cheap under load; without, everything.
 with recent as materialized (
-    (select * from engine.run where finished_at is null
+    (select *, row_number() over (order by id desc) as place from engine.run where finished_at is null
      order by id desc limit case when $1::timestamptz is not null then 1000 end)
     union all
-    (select * from engine.run where finished_at >= coalesce($1::timestamptz, '-infinity')
+    (select *, row_number() over (order by finished_at desc) from engine.run
+     where finished_at >= coalesce($1::timestamptz, '-infinity')
      order by finished_at desc limit case when $1::timestamptz is not null then 1000 end)
+), looked_into as materialized (
+    select id from recent where $1::timestamptz is null or place <= 100
+), step as materialized (
+    select r.id as run_id, s.* from looked_into r cross join lateral engine.steps_of(r.id) s
 ), tried as materialized (
-    select a.* from recent r join engine.attempt a on a.run_id = r.id
+    select t.* from looked_into r join engine.try t on t.run_id = r.id
 )
 select 'P1' as "promise!", min(id::text)::uuid as run_id,
        'start key ' || start_key || ' has ' || count(*) || ' runs' as "detail!"
@@ -27,7 +32,7 @@ select 'P3', run_id, 'step ' || name || '/' || key || ' succeeded ' || count(*) 
 from tried where outcome in ('succeeded', 'found_done') group by run_id, name, key, undo having count(*) > 1
 union all
 select 'P3', s.run_id, 'step ' || s.name || '/' || s.key || ' succeeded without an output'
-from engine.step s join recent r on r.id = s.run_id where s.state = 'succeeded' and s.output is null
+from step s join recent r on r.id = s.run_id where s.state = 'succeeded' and s.output is null
 union all
 select 'P5', id, 'is ' || state || ' with no owner, job, timer, wait or cause'
 from recent
@@ -36,7 +41,7 @@ where finished_at is null and owner is null and queued_job is null and wake_at i
   and not (state in ('waiting', 'compensating') and cause in ('waiting_signal', 'waiting_for_run'))
 union all
 select 'P5', id, 'ended but step ' || s.name || ' is still ' || s.state
-from recent r join engine.step s on s.run_id = r.id
+from recent r join step s on s.run_id = r.id
 where r.state = 'succeeded' and s.state not in ('succeeded', 'failed')
 union all
 select 'P6', null, 'the guard of terminal states is missing or off'
@@ -44,21 +49,21 @@ where not exists (select 1 from pg_trigger where tgname = 'run_terminal_is_final
 union all
 select 'P7', a.run_id, 'undo of ' || a.name || ' came before that of the later step ' || b.name
 from tried a
-join engine.step sa on sa.run_id = a.run_id and sa.name = a.name and sa.key = a.key
+join step sa on sa.run_id = a.run_id and sa.name = a.name and sa.key = a.key
 join tried b on b.run_id = a.run_id and b.undo and b.outcome = 'succeeded'
-join engine.step sb on sb.run_id = b.run_id and sb.name = b.name and sb.key = b.key
+join step sb on sb.run_id = b.run_id and sb.name = b.name and sb.key = b.key
 where a.undo and a.outcome = 'succeeded' and sa.seq < sb.seq and a.at < b.at
 union all
 select 'P7', s.run_id, 'step ' || s.name || ' was undone in a run that did not turn back'
-from engine.step s join recent r on r.id = s.run_id
+from step s join recent r on r.id = s.run_id
 where s.state in ('compensating', 'compensated') and not r.unwinding
 union all
 select 'P8', r.id, 'ended ' || r.state || ' but still owes the undo of ' || s.name
-from recent r join engine.step s on s.run_id = r.id
+from recent r join step s on s.run_id = r.id
 where r.state in ('compensated', 'cancelled', 'failed') and s.undoable and s.state not in ('compensated', 'skipped')
 union all
 select 'P9', s.run_id, 'step ' || s.name || ' has another correlation id than its run'
-from engine.step s join recent r on r.id = s.run_id where s.correlation_id <> r.correlation_id
+from step s join recent r on r.id = s.run_id where s.correlation_id <> r.correlation_id
 union all
 select 'P9', a.run_id, 'an attempt of ' || a.name || ' has another correlation id than its run'
 from tried a join recent r on r.id = a.run_id where a.correlation_id <> r.correlation_id
@@ -77,7 +82,7 @@ where state not in ('queued', 'running', 'waiting', 'paused', 'compensating', 's
                     'crash_loop', 'nondeterministic')
 union all
 select 'P5', s.run_id, 'step ' || s.name || ' has an unknown word: ' || s.op || ', ' || s.state
-from engine.step s join recent r on r.id = s.run_id
+from step s join recent r on r.id = s.run_id
 where s.op not in ('activity', 'transact', 'sleep', 'wait', 'child')
    or s.state not in ('pending', 'running', 'waiting', 'succeeded', 'failed', 'ambiguous', 'skipped', 'compensating',
                       'compensated')

@@ -163,6 +163,19 @@ pub(crate) fn new_job() -> String {
     Ulid::generate().to_string()
 }
 
+/// Puts a run's job into the queue.
+pub(crate) async fn push(conn: &mut PgConnection, job: &str, run: Uuid) -> sqlx::Result<()> {
+    sqlx::query!(
+        "insert into apalis.jobs (id, job_type, job, run_at) values ($1, $2, convert_to($3, 'UTF8'), now())",
+        job,
+        QUEUE,
+        run.to_string()
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 /// Queues the run now if it may be, else marks it ready. The caller's transaction already woke or changed it.
 pub(crate) async fn admit_or_ready(
     engine: &Inner,

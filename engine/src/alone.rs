@@ -111,20 +111,23 @@ async fn read_back(core: &Core, checkpoint: &Checkpoint) -> Option<Option<Moved>
     loop {
         let row = async {
             let mut tx = core.engine.db.drives.begin().await?;
-            let row = sqlx::query!(
-                "select token, request, signals from engine.run where id = $1 for update",
-                core.run
+            // The lock waits for any older backend to end; what it wrote is there for the second statement.
+            let row =
+                sqlx::query!("select request, signals from engine.run where id = $1 for update", core.run)
+                    .fetch_optional(&mut *tx)
+                    .await?;
+            let token = sqlx::query_scalar!(
+                "select token from engine.journal where run_id = $1 and seq = $2",
+                core.run,
+                checkpoint.seq
             )
             .fetch_optional(&mut *tx)
             .await?;
             tx.commit().await?;
-            Ok::<_, sqlx::Error>(row)
+            Ok::<_, sqlx::Error>(row.filter(|_| token == Some(checkpoint.token)))
         };
         match row.await {
-            Ok(row) => {
-                let mine = row.filter(|r| r.token == Some(checkpoint.token));
-                return Some(mine.map(|r| Moved { request: r.request, signals: r.signals }));
-            }
+            Ok(mine) => return Some(mine.map(|r| Moved { request: r.request, signals: r.signals })),
             Err(_) if core.reins.ended() => return None,
             Err(_) => tokio::time::sleep(Duration::from_millis(200)).await,
         }
@@ -135,7 +138,7 @@ async fn why_unmoved(core: &Core, checkpoint: &Checkpoint) -> Verdict {
     let Fate::Rest(rest) = &checkpoint.fate else { return Verdict::Fenced };
     let row = async {
         let mut session = core.engine.db.drives.session().await?;
-        let row = sqlx::query!("select epoch, seq, owner, signals from engine.run where id = $1", core.run)
+        let row = sqlx::query!("select epoch, owner, signals from engine.run where id = $1", core.run)
             .fetch_optional(&mut *session)
             .await?;
         session.commit().await?;
@@ -144,7 +147,6 @@ async fn why_unmoved(core: &Core, checkpoint: &Checkpoint) -> Verdict {
     match row.await {
         Ok(Some(r))
             if r.epoch == checkpoint.epoch
-                && r.seq == checkpoint.seq
                 && r.owner == Some(core.owner)
                 && rest.seen.is_some_and(|seen| seen != r.signals) =>
         {

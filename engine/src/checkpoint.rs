@@ -1,7 +1,7 @@
 //! A checkpoint is one guarded write: "step N done" and "step N+1 intended" together, or a run coming to rest.
 //!
-//! The guard is (owner, epoch, seq) and, when the run goes to rest on a signal, the number of signals it had seen.
-//! No row changed means the driver lost the run and must stop at once.
+//! The guard is (owner, epoch) on the run's row, the position in the journal and, when the run goes to rest on a signal,
+//! the number of signals it had seen. A guard that does not hold means the driver lost the run and must stop at once.
 
 mod batch;
 mod one;
@@ -13,8 +13,8 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::state::{Cause, Op, RunState, StepState};
-use batch::Columns;
+use crate::event::{Event, Tried};
+use crate::state::{Cause, RunState};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Checkpoint {
@@ -25,7 +25,8 @@ pub(crate) struct Checkpoint {
     pub(crate) token: Uuid,
     pub(crate) fate: Fate,
     pub(crate) pivot: bool,
-    pub(crate) step_deadline: Option<DateTime<Utc>>,
+    /// When the step begun here counts as lost.
+    pub(crate) deadline_at: Option<DateTime<Utc>>,
     /// The queue's row for this drive, if it came by one.
     pub(crate) job: Option<Arc<str>>,
     pub(crate) correlation_id: Arc<str>,
@@ -64,67 +65,31 @@ impl Rest {
     }
 }
 
-/// Journal rows that travel with a checkpoint.
+/// What travels with a checkpoint.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Entries {
-    pub(crate) settles: Vec<Settle>,
-    pub(crate) intends: Vec<Intend>,
-    pub(crate) tried: Vec<Tried>,
+    /// The journal row, in the order it happened.
+    pub(crate) events: Vec<Event>,
+    /// Tries that did not succeed, for the history.
+    pub(crate) failures: Vec<Tried>,
     /// Signals used up, by name and dedupe key.
     pub(crate) taken: Vec<(String, String)>,
 }
 
 impl Entries {
     pub(crate) fn add(&mut self, more: &Entries) {
-        self.settles.extend_from_slice(&more.settles);
-        self.intends.extend_from_slice(&more.intends);
-        self.tried.extend_from_slice(&more.tried);
+        self.events.extend_from_slice(&more.events);
+        self.failures.extend_from_slice(&more.failures);
         self.taken.extend_from_slice(&more.taken);
     }
-}
 
-/// An existing journal row changes state.
-#[derive(Debug, Clone)]
-pub(crate) struct Settle {
-    pub(crate) name: String,
-    pub(crate) key: String,
-    pub(crate) state: StepState,
-    pub(crate) attempt: i32,
-    pub(crate) undo_attempt: i32,
-    pub(crate) output: Option<String>,
-    pub(crate) error: Option<String>,
-    pub(crate) finished_at: Option<DateTime<Utc>>,
-}
-
-/// A new journal row.
-#[derive(Debug, Clone)]
-pub(crate) struct Intend {
-    pub(crate) name: String,
-    pub(crate) key: String,
-    pub(crate) seq: i32,
-    pub(crate) op: Op,
-    pub(crate) state: StepState,
-    pub(crate) undoable: bool,
-    pub(crate) input_hash: Vec<u8>,
-    pub(crate) input: Option<String>,
-    pub(crate) output: Option<String>,
-    pub(crate) error: Option<String>,
-    pub(crate) deadline_at: Option<DateTime<Utc>>,
-    pub(crate) started_at: DateTime<Utc>,
-    pub(crate) finished_at: Option<DateTime<Utc>>,
-}
-
-/// One try of a step, for the history.
-#[derive(Debug, Clone)]
-pub(crate) struct Tried {
-    pub(crate) name: String,
-    pub(crate) key: String,
-    pub(crate) undo: bool,
-    pub(crate) attempt: i32,
-    pub(crate) outcome: &'static str,
-    pub(crate) error: Option<String>,
-    pub(crate) started_at: DateTime<Utc>,
-    pub(crate) at: DateTime<Utc>,
+    pub(crate) fn tried(&mut self, tried: Tried) {
+        if matches!(tried.outcome, "succeeded" | "found_done") {
+            self.events.push(Event::Tried(tried));
+        } else {
+            self.failures.push(tried);
+        }
+    }
 }
 
 /// What a driver learns from its committed checkpoint.
@@ -135,56 +100,46 @@ pub(crate) struct Moved {
 }
 
 impl Checkpoint {
-    /// Did the run get further? Beginning the same step once more does not count, so that a crash loop is noticed.
+    /// Did the run get further? A claim that changes nothing is counted, so that a crash loop is noticed.
     fn is_progress(&self) -> bool {
-        let begun_again = |s: &Settle| matches!(s.state, StepState::Running | StepState::Compensating);
-        !matches!(self.fate, Fate::GoOn)
-            || !self.entries.intends.is_empty()
-            || self.entries.settles.iter().any(|s| !begun_again(s))
+        !matches!(self.fate, Fate::GoOn) || self.entries.events.iter().any(Event::is_progress)
     }
 
-    /// Nothing but the position and the journal changes.
+    /// Nothing but the journal changes.
     pub(crate) fn goes_on(&self) -> bool {
-        matches!(self.fate, Fate::GoOn) && self.entries.taken.is_empty()
-    }
-
-    /// What a lone run usually writes: the step before it settled, the next one begun.
-    fn is_simple(&self) -> bool {
-        let e = &self.entries;
-        self.goes_on() && e.settles.len() <= 1 && e.intends.len() <= 1 && e.tried.len() <= 2
+        let Entries { failures, taken, .. } = &self.entries;
+        matches!(self.fate, Fate::GoOn) && !self.pivot && failures.is_empty() && taken.is_empty()
     }
 
     /// A rough size, to bound a batch.
     pub(crate) fn bytes(&self) -> usize {
-        let text = |t: &Option<String>| t.as_ref().map_or(0, String::len);
-        let settles: usize = self.entries.settles.iter().map(|s| text(&s.output) + text(&s.error)).sum();
-        let intends: usize = self.entries.intends.iter().map(|i| text(&i.input) + text(&i.output)).sum();
-        512 + settles + intends
+        256 + self.entries.events.iter().map(Event::bytes).sum::<usize>()
     }
 }
 
-/// The batch had a run whose guard did not hold; nothing was written.
+/// Somebody else wrote at this position; nothing was written here.
 pub(crate) fn is_fence(error: &sqlx::Error) -> bool {
-    error.as_database_error().and_then(|e| e.code()).is_some_and(|code| code == "GE001")
+    error.as_database_error().is_some_and(|e| e.constraint() == Some("journal_pkey"))
 }
 
-/// Writes a batch on one connection, all or nothing. Sorted by run so that batches lock in one order.
+/// Writes a batch on one connection; runs that are no longer ours are missing from the answer. Sorted by run so that
+/// batches lock in one order.
 pub(crate) async fn write(
     conn: &mut PgConnection,
     owner: Uuid,
     batch: &[&Checkpoint],
 ) -> sqlx::Result<HashMap<Uuid, Moved>> {
+    let going_on = batch.iter().all(|c| c.goes_on());
     if let [one] = batch
-        && one.is_simple()
+        && going_on
     {
         return one::advance(conn, owner, one).await;
     }
     let mut batch = batch.to_vec();
     batch.sort_unstable_by_key(|c| c.run);
-    let columns = Columns::of(&batch);
-    if batch.iter().all(|c| c.goes_on()) {
-        columns.advance(conn, owner).await
+    if going_on {
+        batch::advance(conn, owner, &batch).await
     } else {
-        columns.settle(conn, owner).await
+        batch::settle(conn, owner, &batch).await
     }
 }

@@ -70,18 +70,19 @@ pub(crate) async fn claim(
             state = case when r.unwinding then 'compensating' else 'running' end,
             started_at = coalesce(r.started_at, clock.now),
             updated_at = clock.now,
-            claims = r.claims + 1,
+            claims = case when exists (select from engine.journal j where j.run_id = r.id and j.seq >= r.claimed_at_seq and j.progress)
+                          then 1 else r.claims + 1 end,
+            claimed_at_seq = coalesce((select max(j.seq) + 1 from engine.journal j where j.run_id = r.id), 0),
             wake_at = null,
             cause = null,
-            cause_detail = null,
-            step_deadline = null
+            cause_detail = null
         from unnest($1::uuid[], $2::text[], $4::uuid[]) as asked (id, job, token) cross join clock
         where r.id = asked.id and r.queued_job is not distinct from asked.job 
           and (r.owner is null or (r.owner = $3 and r.token = asked.token))
           and r.state not in ('stuck', 'succeeded', 'failed', 'compensated', 'cancelled')
           and exists (select 1 from alive)
         returning r.id, r.kind, r.version, r.org_id, r.project_id, r.correlation_id, r.trace_id, r.target, r.parent_id,
-            r.parent_step, r.inherits, r.input::text as "input!", r.epoch, r.seq, r.unwinding, r.pivoted, r.cancelling, r.signals, r.request,
+            r.parent_step, r.inherits, r.input::text as "input!", r.epoch, r.unwinding, r.pivoted, r.cancelling, r.signals, r.request,
             r.claims, clock.now as "now!"
         "#,
         &ids,
@@ -92,12 +93,13 @@ pub(crate) async fn claim(
     .fetch_all(&mut *conn)
     .await?;
 
-    let begun: Vec<Uuid> = rows.iter().filter(|r| r.seq > 0 || r.signals > 0).map(|r| r.id).collect();
+    let begun: Vec<Uuid> = rows.iter().filter(|r| r.epoch > 1 || r.signals > 0).map(|r| r.id).collect();
     let mut journals = Journal::load(&mut *conn, &begun).await?;
     let mut kept = Kept::load(conn, &begun).await?;
     Ok(rows
         .into_iter()
         .map(|r| {
+            let journal = journals.remove(&r.id).unwrap_or_default();
             let claimed = Claimed {
                 id: r.id,
                 kind: r.kind,
@@ -111,7 +113,7 @@ pub(crate) async fn claim(
                 inherits: r.inherits,
                 input: r.input,
                 epoch: r.epoch,
-                seq: r.seq,
+                seq: journal.next_seq(),
                 unwinding: r.unwinding,
                 pivoted: r.pivoted,
                 cancelling: r.cancelling,
@@ -119,7 +121,7 @@ pub(crate) async fn claim(
                 request: r.request,
                 claims: r.claims,
                 now: r.now,
-                journal: journals.remove(&r.id).unwrap_or_default(),
+                journal,
                 kept: kept.remove(&r.id).unwrap_or_default(),
             };
             (r.id, claimed)

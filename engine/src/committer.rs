@@ -194,15 +194,11 @@ impl Lane {
         while let Some(mut part) = todo.pop() {
             match self.try_write(&part).await {
                 Ok(moved) => {
-                    self.stats.wrote(part.len());
-                    answer(part, moved);
+                    self.stats.wrote(moved.len());
+                    let unmoved = answer(part, moved);
+                    self.tell_fenced(unmoved).await;
                 }
-                Err(error) if is_fence(&error) && part.len() == 1 => {
-                    // Read again to tell a fence from a signal; what is neither was fenced in between.
-                    for (_, reply) in self.sort_out(part).await {
-                        let _ = reply.send(Verdict::Fenced);
-                    }
-                }
+                Err(error) if is_fence(&error) && part.len() == 1 => self.tell_fenced(part).await,
                 Err(error) if is_contention(&error) => {
                     self.stats.contended();
                     patience.wait().await;
@@ -231,6 +227,16 @@ impl Lane {
         }
     }
 
+    /// Reads again to tell a fence from a signal; what is neither was fenced in between.
+    async fn tell_fenced(&self, part: Vec<Pending>) {
+        if part.is_empty() {
+            return;
+        }
+        for (_, reply) in self.sort_out(part).await {
+            let _ = reply.send(Verdict::Fenced);
+        }
+    }
+
     async fn try_write(&self, part: &[Pending]) -> sqlx::Result<HashMap<Uuid, Moved>> {
         let batch: Vec<&Checkpoint> = part.iter().map(|(checkpoint, _)| checkpoint.as_ref()).collect();
         let mut session = self.db.lanes.session().await?;
@@ -242,10 +248,9 @@ impl Lane {
     /// Reads the rows under lock, which waits for any older backend to end, and answers all whose fate is clear.
     /// Returns those that are certainly not written and still ours to write.
     async fn sort_out(&self, part: Vec<Pending>) -> Vec<Pending> {
-        let ids: Vec<Uuid> = part.iter().map(|(checkpoint, _)| checkpoint.run).collect();
         let mut patience = Patience::default();
         let rows = loop {
-            match self.read_under_lock(&ids).await {
+            match self.read_under_lock(&part).await {
                 Ok(rows) => break rows,
                 Err(error) => self.endure(&error, &mut patience).await,
             }
@@ -254,7 +259,7 @@ impl Lane {
         for (checkpoint, reply) in part {
             let row = rows.get(&checkpoint.run);
             let ours = row.is_some_and(|r| {
-                r.epoch == checkpoint.epoch && r.seq == checkpoint.seq && r.owner == Some(self.owner)
+                r.epoch == checkpoint.epoch && r.token.is_none() && r.owner == Some(self.owner)
             });
             match row {
                 Some(row) if row.token == Some(checkpoint.token) => {
@@ -272,20 +277,32 @@ impl Lane {
         unwritten
     }
 
-    async fn read_under_lock(&self, ids: &[Uuid]) -> sqlx::Result<HashMap<Uuid, Standing>> {
+    async fn read_under_lock(&self, part: &[Pending]) -> sqlx::Result<HashMap<Uuid, Standing>> {
+        let (ids, seqs): (Vec<Uuid>, Vec<i32>) = part.iter().map(|(c, _)| (c.run, c.seq)).unzip();
         let mut tx = self.db.lanes.begin().await?;
         let rows = sqlx::query!(
-            "select id, epoch, seq, owner, token, request, signals from engine.run where id = any($1) order by id for update",
-            ids
+            "select id, epoch, owner, request, signals from engine.run where id = any($1) order by id for update",
+            &ids
+        )
+        .fetch_all(&mut *tx)
+        .await?;
+        // Asked only now: what an older backend committed while we waited for its locks must be seen.
+        let written = sqlx::query!(
+            "select j.run_id, j.token from unnest($1::uuid[], $2::int[]) as m (id, seq)
+             join engine.journal j on j.run_id = m.id and j.seq = m.seq",
+            &ids,
+            &seqs
         )
         .fetch_all(&mut *tx)
         .await?;
         tx.commit().await?;
+        let tokens: HashMap<Uuid, Uuid> = written.into_iter().map(|w| (w.run_id, w.token)).collect();
         Ok(rows
             .into_iter()
             .map(|r| {
-                let moved = Moved { request: r.request, signals: r.signals };
-                (r.id, Standing { epoch: r.epoch, seq: r.seq, owner: r.owner, token: r.token, moved })
+                let (token, moved) =
+                    (tokens.get(&r.id).copied(), Moved { request: r.request, signals: r.signals });
+                (r.id, Standing { epoch: r.epoch, owner: r.owner, token, moved })
             })
             .collect())
     }
@@ -297,15 +314,21 @@ impl Lane {
     }
 }
 
-fn answer(part: Vec<Pending>, mut moved: HashMap<Uuid, Moved>) {
+/// Returns those that did not move.
+fn answer(part: Vec<Pending>, mut moved: HashMap<Uuid, Moved>) -> Vec<Pending> {
+    let mut unmoved = Vec::new();
     for (checkpoint, reply) in part {
-        let _ = reply.send(moved.remove(&checkpoint.run).map_or(Verdict::Fenced, Verdict::Moved));
+        match moved.remove(&checkpoint.run) {
+            Some(moved) => _ = reply.send(Verdict::Moved(moved)),
+            None => unmoved.push((checkpoint, reply)),
+        }
     }
+    unmoved
 }
 
+/// How a run stands, and the token of whoever wrote at the position in question.
 struct Standing {
     epoch: i64,
-    seq: i32,
     owner: Option<Uuid>,
     token: Option<Uuid>,
     moved: Moved,

@@ -7,17 +7,19 @@
 mod fate;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::checkpoint::{Checkpoint, Entries, Fate, Intend, Moved, Rest, Settle, Tried};
+use crate::checkpoint::{Checkpoint, Entries, Fate, Moved, Rest};
 use crate::claim::Claimed;
 use crate::clock::DbClock;
 use crate::committer::{Committer, Verdict};
 use crate::engine::Inner;
+use crate::event::{Event, Intend, Settle, Tried};
 use crate::failpoint::{Point, Strike};
 use crate::fault::{Fault, Halt, Reason, Stop};
 use crate::journal::{Entry, Journal, Kept, StepId};
@@ -147,7 +149,7 @@ impl Core {
     /// Registers a new operation in memory; `note` or `intend` makes it durable.
     pub(crate) fn open(&mut self, id: &StepId, op: Op, undoable: bool, hash: Vec<u8>, input: Option<String>) {
         let entry = Entry {
-            seq: i32::try_from(self.journal.len()).unwrap_or(i32::MAX),
+            pos: i32::try_from(self.journal.len()).unwrap_or(i32::MAX),
             op,
             written: false,
             state: StepState::Pending,
@@ -185,7 +187,7 @@ impl Core {
         )
         .then_some(now);
         if entry.written {
-            self.held.settles.push(Settle {
+            self.held.events.push(Event::Settle(Settle {
                 name: id.name.to_owned(),
                 key: id.key.clone(),
                 state,
@@ -194,13 +196,13 @@ impl Core {
                 output,
                 error,
                 finished_at,
-            });
+            }));
         } else {
             entry.written = true;
-            self.held.intends.push(Intend {
+            self.held.events.push(Event::Intend(Intend {
                 name: id.name.to_owned(),
                 key: id.key.clone(),
-                seq: entry.seq,
+                pos: entry.pos,
                 op: entry.op,
                 state,
                 undoable: entry.undoable,
@@ -211,7 +213,7 @@ impl Core {
                 deadline_at: entry.deadline_at,
                 started_at: entry.started_at,
                 finished_at,
-            });
+            }));
         }
     }
 
@@ -226,14 +228,17 @@ impl Core {
     ) {
         let at = self.clock.now();
         let (name, key) = (id.name.to_owned(), id.key.clone());
-        self.held.tried.push(Tried { name, key, undo, attempt, outcome, error, started_at, at });
+        self.held.tried(Tried { name, key, undo, attempt, outcome, error, started_at, at });
     }
 
     /// Takes back an insert that was held but not written, so that the row can be noted afresh.
     pub(crate) fn unheld(&mut self, id: &StepId) {
-        let held = self.held.intends.iter().position(|i| i.name == id.name && i.key == id.key);
+        let events = &mut self.held.events;
+        let held = events.iter().position(|e| matches!(e, Event::Intend(_)) && e.is_of(id.name, &id.key));
         let (Some(at), Some(entry)) = (held, self.journal.get_mut(id)) else { return };
-        entry.input = self.held.intends.remove(at).input;
+        if let Event::Intend(intend) = events.remove(at) {
+            entry.input = intend.input;
+        }
         entry.written = false;
     }
 
@@ -258,8 +263,8 @@ impl Core {
         self.point(id, undo, "after-commit")
     }
 
-    async fn checkpoint(&mut self, fate: Fate, step_deadline: Option<DateTime<Utc>>) -> Result<(), Halt> {
-        let checkpoint = self.draft(fate, step_deadline);
+    async fn checkpoint(&mut self, fate: Fate, deadline_at: Option<DateTime<Utc>>) -> Result<(), Halt> {
+        let checkpoint = self.draft(fate, deadline_at);
         match self.submit(checkpoint).await? {
             Some(_) => Ok(()),
             // Only a rest that watches signals can be told to look again.
@@ -267,7 +272,7 @@ impl Core {
         }
     }
 
-    pub(crate) fn draft(&mut self, fate: Fate, step_deadline: Option<DateTime<Utc>>) -> Checkpoint {
+    pub(crate) fn draft(&mut self, fate: Fate, deadline_at: Option<DateTime<Utc>>) -> Checkpoint {
         Checkpoint {
             run: self.run,
             epoch: self.epoch,
@@ -275,7 +280,7 @@ impl Core {
             token: Uuid::new_v4(),
             fate,
             pivot: self.pivot_due,
-            step_deadline,
+            deadline_at,
             job: self.job.clone(),
             correlation_id: Arc::clone(&self.correlation_id),
             trace_id: self.trace_id.clone(),
@@ -290,6 +295,7 @@ impl Core {
 
     async fn submit(&mut self, checkpoint: Checkpoint) -> Result<Option<Moved>, Halt> {
         let over = matches!(&checkpoint.fate, Fate::Finish { .. });
+        let rests = over || matches!(&checkpoint.fate, Fate::Rest(_));
         let sticks = matches!(&checkpoint.fate, Fate::Rest(rest) if rest.state == RunState::Stuck);
         let others_care =
             (over && (self.target.is_some() || self.parent.is_some())) || (sticks && self.target.is_some());
@@ -301,6 +307,12 @@ impl Core {
         match verdict {
             Some(Verdict::Moved(moved)) => {
                 self.moved(&moved);
+                if over {
+                    self.engine.stats.runs_finished.fetch_add(1, Relaxed);
+                }
+                if rests {
+                    self.engine.rested(self.run);
+                }
                 Ok(Some(moved))
             }
             Some(Verdict::SignalsMoved) => Ok(None),

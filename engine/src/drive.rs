@@ -170,7 +170,7 @@ async fn try_let_go<E: Send + Sync + 'static>(
     let mut session = crew.engine.db.drives.session().await?;
     sqlx::query!(
         "with freed as (
-             update engine.run set owner = null, queued_job = null, queued_at = null, step_deadline = null,
+             update engine.run set owner = null, queued_job = null, queued_at = null,
                     cause = 'backoff', wake_at = engine.now() + make_interval(secs => $4), updated_at = engine.now()
              where id = $1 and owner = $2 and epoch = $3 returning id
          ) delete from apalis.jobs where id = $5 and exists (select 1 from freed)",

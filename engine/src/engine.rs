@@ -33,6 +33,7 @@ pub(crate) struct Inner {
     /// Rung after a commit that queued a job, so that a local worker looks at once.
     pub(crate) bell: Arc<Bell>,
     pub(crate) changes: broadcast::Sender<RunChange>,
+    pub(crate) rests: broadcast::Sender<RunChange>,
     pub(crate) kinds: OnceLock<Vec<Kind>>,
     pub(crate) faults: Option<Arc<dyn Faults>>,
     /// The crew of this process, while it takes new runs.
@@ -77,6 +78,7 @@ impl Engine {
         faults: Option<Arc<dyn Faults>>,
     ) -> Engine {
         let (changes, _) = broadcast::channel(1024);
+        let (rests, _) = broadcast::channel(1024);
         Engine {
             inner: Arc::new(Inner {
                 db: Database::new(database, &settings),
@@ -84,6 +86,7 @@ impl Engine {
                 admission: Admission::new(&settings),
                 bell: Arc::new(Bell::default()),
                 changes,
+                rests,
                 kinds: OnceLock::new(),
                 faults,
                 host: RwLock::default(),
@@ -116,6 +119,11 @@ impl Engine {
 
     pub fn changes(&self) -> broadcast::Receiver<RunChange> {
         self.inner.changes.subscribe()
+    }
+
+    /// As `changes`, but only when a run came to rest or ended: who waits for that is not woken by every step.
+    pub fn rests(&self) -> broadcast::Receiver<RunChange> {
+        self.inner.rests.subscribe()
     }
 
     /// Call after the commit of a signal or operator's act: a local worker then looks at once.
@@ -152,6 +160,10 @@ impl Inner {
     pub(crate) fn changed(&self, run: Uuid) {
         // Nobody listening is fine.
         let _ = self.changes.send(RunChange { run });
+    }
+
+    pub(crate) fn rested(&self, run: Uuid) {
+        let _ = self.rests.send(RunChange { run });
     }
 }
 

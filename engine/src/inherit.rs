@@ -173,7 +173,14 @@ fn debt(holder: Uuid, step: &StepId) -> StepId {
 fn close(conn: &mut PgConnection, holder: Uuid) -> BoxFuture<'_, Result<(), Fault>> {
     Box::pin(async move {
         sqlx::query!(
-            "update engine.step set state = 'compensated' where run_id = $1 and undoable and state <> 'skipped'",
+            "insert into engine.journal (run_id, seq, epoch, token, at, progress, correlation_id, trace_id, events)
+             select r.id, (select max(j.seq) + 1 from engine.journal j where j.run_id = r.id), r.epoch, gen_random_uuid(),
+                    engine.now(), true, r.correlation_id, r.trace_id,
+                    json_agg(json_build_object('e', 'settle', 'name', s.name, 'key', s.key, 'state', 'compensated',
+                        'attempt', s.attempt, 'undo_attempt', s.undo_attempt, 'finished_at', engine.now()) order by s.seq)
+             from engine.run r cross join lateral engine.steps_of(r.id) s
+             where r.id = $1 and r.state = 'stuck' and s.undoable and s.state not in ('skipped', 'compensated')
+             group by r.id",
             holder
         )
         .execute(&mut *conn)

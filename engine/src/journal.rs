@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::str::FromStr;
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use crate::event::{Stored, What};
 use crate::state::{Op, StepState};
 
 /// Steps are journaled by name plus an explicit key where one name occurs more than once, never by a counter.
@@ -25,9 +25,10 @@ impl fmt::Display for StepId {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
-    pub(crate) seq: i32,
+    /// Its place among the run's operations.
+    pub(crate) pos: i32,
     pub(crate) op: Op,
-    /// False until the row was handed to a checkpoint: it is then inserted rather than updated.
+    /// False until it was handed to a checkpoint: its first entry says what it is, later ones how it stands.
     pub(crate) written: bool,
     pub(crate) state: StepState,
     pub(crate) undoable: bool,
@@ -52,7 +53,9 @@ impl Entry {
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
     entries: HashMap<String, HashMap<String, Entry>>,
-    rows: usize,
+    operations: usize,
+    /// Where the next row goes.
+    next_seq: i32,
 }
 
 impl Journal {
@@ -65,12 +68,12 @@ impl Journal {
     }
 
     pub(crate) fn insert(&mut self, id: &StepId, entry: Entry) {
-        self.rows += 1;
+        self.operations += 1;
         self.entries.entry(id.name.to_owned()).or_default().insert(id.key.clone(), entry);
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.rows
+        self.operations
     }
 
     pub(crate) fn owes(&self, id: &StepId) -> bool {
@@ -82,51 +85,81 @@ impl Journal {
         let mut owed: Vec<(i32, String)> = Vec::new();
         for (name, keys) in &self.entries {
             for (key, entry) in keys.iter().filter(|(_, e)| e.owes_undo()) {
-                owed.push((entry.seq, if key.is_empty() { name.clone() } else { format!("{name}/{key}") }));
+                owed.push((entry.pos, if key.is_empty() { name.clone() } else { format!("{name}/{key}") }));
             }
         }
         owed.sort_unstable_by(|a, b| b.cmp(a));
         owed.into_iter().map(|(_, step)| step).collect()
     }
 
+    pub(crate) fn next_seq(&self) -> i32 {
+        self.next_seq
+    }
+
+    /// Reads the journals anew: what a former owner committed just before it lost the run is there too.
     pub(crate) async fn load(conn: &mut PgConnection, runs: &[Uuid]) -> sqlx::Result<HashMap<Uuid, Journal>> {
         if runs.is_empty() {
             return Ok(HashMap::new());
         }
         let rows = sqlx::query!(
-            r#"select run_id, name, key, seq, op, state, undoable, attempt, attempt_base, undo_attempt, undo_base, input_hash,
-                      output::text, deadline_at, started_at
-               from engine.step where run_id = any($1)"#,
+            r#"select run_id, seq, events::text as "events!" from engine.journal where run_id = any($1)
+               order by run_id, seq"#,
             runs
         )
         .fetch_all(conn)
         .await?;
         let mut journals: HashMap<Uuid, Journal> = HashMap::new();
-        for r in rows {
-            let state = StepState::from_str(&r.state).map_err(|e| sqlx::Error::Decode(Box::new(e)))?;
-            let journal = journals.entry(r.run_id).or_default();
-            journal.rows += 1;
-            journal.entries.entry(r.name).or_default().insert(
-                r.key,
-                Entry {
-                    seq: r.seq,
-                    op: Op::from_str(&r.op).map_err(|e| sqlx::Error::Decode(Box::new(e)))?,
-                    written: true,
-                    state,
-                    undoable: r.undoable,
-                    attempt: r.attempt,
-                    attempt_base: r.attempt_base,
-                    undo_attempt: r.undo_attempt,
-                    undo_base: r.undo_base,
-                    input_hash: r.input_hash,
-                    input: None,
-                    output: r.output,
-                    deadline_at: r.deadline_at,
-                    started_at: r.started_at,
-                },
-            );
+        for row in rows {
+            let events: Vec<Stored> =
+                serde_json::from_str(&row.events).map_err(|e| sqlx::Error::Decode(Box::new(e)))?;
+            let journal = journals.entry(row.run_id).or_default();
+            journal.next_seq = row.seq + 1;
+            for event in events {
+                journal.replay(event);
+            }
         }
         Ok(journals)
+    }
+
+    fn replay(&mut self, event: Stored) {
+        let output = event.output.map(|raw| Box::<str>::from(raw).into_string());
+        let known = self.entries.get_mut(&event.name).and_then(|keys| keys.get_mut(&event.key));
+        match (event.e, known) {
+            (What::Settle, Some(entry)) => {
+                entry.state = event.state.unwrap_or(entry.state);
+                entry.attempt = event.attempt.unwrap_or(entry.attempt);
+                entry.undo_attempt = event.undo_attempt.unwrap_or(entry.undo_attempt);
+                entry.attempt_base = event.attempt_base.unwrap_or(entry.attempt_base);
+                entry.undo_base = event.undo_base.unwrap_or(entry.undo_base);
+                entry.output = output.or_else(|| entry.output.take());
+            }
+            (What::Intend, None) => {
+                let (Some(pos), Some(op), Some(state), Some(started_at)) =
+                    (event.pos, event.op, event.state, event.started_at)
+                else {
+                    return;
+                };
+                self.operations += 1;
+                let entry = Entry {
+                    pos,
+                    op,
+                    written: true,
+                    state,
+                    undoable: event.undoable.unwrap_or(false),
+                    attempt: 1,
+                    attempt_base: 0,
+                    undo_attempt: 0,
+                    undo_base: 0,
+                    input_hash: event.hash,
+                    input: None,
+                    output,
+                    deadline_at: event.deadline_at,
+                    started_at,
+                };
+                self.entries.entry(event.name).or_default().insert(event.key, entry);
+            }
+            _ => {}
+        }
     }
 }
 

@@ -16,6 +16,7 @@ mod core;
 mod database;
 mod drive;
 mod engine;
+mod event;
 mod failpoint;
 mod fault;
 mod incarnation;

@@ -117,13 +117,7 @@ impl Engine {
         match run.handle.state {
             RunState::Paused | RunState::Stuck => {
                 record(conn, run.handle.id, "retry", by).await?;
-                sqlx::query!(
-                    "update engine.step set attempt_base = attempt, undo_base = undo_attempt
-                     where run_id = $1 and state in ('failed', 'pending', 'ambiguous', 'running', 'compensating')",
-                    run.handle.id
-                )
-                .execute(&mut *conn)
-                .await?;
+                grant_attempts(conn, run.handle.id).await?;
                 self.set_going(conn, &run).await
             }
             state if state.is_terminal() && state != RunState::Succeeded => {
@@ -314,6 +308,25 @@ async fn pause_ownerless(conn: &mut PgConnection, run: Uuid) -> sqlx::Result<()>
     Ok(())
 }
 
+/// Tries so far no longer count against the retry rules of the steps that are not done. The caller holds the run's row.
+async fn grant_attempts(conn: &mut PgConnection, run: Uuid) -> sqlx::Result<()> {
+    sqlx::query!(
+        "insert into engine.journal (run_id, seq, epoch, token, at, progress, correlation_id, trace_id, events)
+         select r.id, (select max(j.seq) + 1 from engine.journal j where j.run_id = r.id), r.epoch, gen_random_uuid(),
+                engine.now(), true, r.correlation_id, r.trace_id,
+                json_agg(json_strip_nulls(json_build_object('e', 'settle', 'name', s.name, 'key', s.key, 'state', s.state,
+                    'attempt', s.attempt, 'undo_attempt', s.undo_attempt, 'attempt_base', s.attempt, 'undo_base',
+                    s.undo_attempt, 'error', s.error, 'finished_at', s.finished_at)) order by s.seq)
+         from engine.run r cross join lateral engine.steps_of(r.id) s
+         where r.id = $1 and s.state in ('failed', 'pending', 'ambiguous', 'running', 'compensating')
+         group by r.id",
+        run
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 /// Takes the run's job out of the queue, where one waits there. The caller holds the run's row.
 async fn drop_job(conn: &mut PgConnection, run: Uuid) -> sqlx::Result<()> {
     sqlx::query!(
@@ -328,7 +341,8 @@ async fn drop_job(conn: &mut PgConnection, run: Uuid) -> sqlx::Result<()> {
 async fn standing(conn: &mut PgConnection, run: Uuid) -> Result<Standing, OperateError> {
     let r = sqlx::query!(
         r#"select r.id, r.kind, r.state, r.project_id, r.correlation_id, r.pivoted, r.unwinding, r.cancelling,
-                  r.owner is not null as "owned!", engine.now() - r.updated_at as "silent!"
+                  r.owner is not null as "owned!", engine.now() - greatest(r.updated_at,
+                      (select max(j.at) from engine.journal j where j.run_id = r.id)) as "silent!"
            from engine.run r where id = $1 for update"#,
         run
     )

@@ -38,7 +38,7 @@ pub(crate) async fn reap(engine: &Inner, shelf: &Shelf) -> sqlx::Result<()> {
 /// declared dead.
 pub(crate) async fn free_runs_of_the_dead(conn: &mut PgConnection) -> sqlx::Result<u64> {
     let freed = sqlx::query!(
-        "update engine.run r set owner = null, step_deadline = null, cause = 'lease_lost', updated_at = engine.now(),
+        "update engine.run r set owner = null, cause = 'lease_lost', updated_at = engine.now(),
                 queued_job = case when queued then r.queued_job end, queued_at = case when queued then r.queued_at end,
                 wake_at = case when not queued then engine.now() end
          from (select o.id, exists (select from apalis.jobs j where j.id = o.queued_job) as queued
@@ -61,9 +61,14 @@ pub(crate) async fn free_runs_of_the_dead(conn: &mut PgConnection) -> sqlx::Resu
 /// A step far past its timeout counts as lost even if its owner lives: the epoch rises, so the owner is fenced.
 async fn take_lost_steps(engine: &Inner, conn: &mut PgConnection) -> sqlx::Result<()> {
     let lost = sqlx::query_scalar!(
-        "update engine.run set epoch = epoch + 1, owner = null, step_deadline = null, queued_job = null, queued_at = null,
+        "update engine.run set epoch = epoch + 1, owner = null, queued_job = null, queued_at = null,
                 wake_at = engine.now(), cause = 'lease_lost', updated_at = engine.now()
-         where owner is not null and step_deadline + make_interval(secs => $1) < (select engine.now()) returning id",
+         where owner is not null
+           -- A deadline of an epoch before is no longer this owner's.
+           and (select case when j.epoch = run.epoch then j.deadline_at end
+                from engine.journal j where j.run_id = run.id order by j.seq desc limit 1)
+               + make_interval(secs => $1) < (select engine.now())
+         returning id",
         engine.settings.lost_step_grace.as_secs_f64()
     )
     .fetch_all(conn)

@@ -64,7 +64,7 @@ async fn delete_runs(engine: &Inner, shelf: &Shelf) -> sqlx::Result<usize> {
     )
     .fetch_all(&mut *tx)
     .await?;
-    sqlx::query!("delete from engine.step where run_id = any($1)", &gone).execute(&mut *tx).await?;
+    sqlx::query!("delete from engine.journal where run_id = any($1)", &gone).execute(&mut *tx).await?;
     sqlx::query!("delete from engine.signal where run_id = any($1)", &gone).execute(&mut *tx).await?;
     tx.commit().await?;
     Ok(gone.len())

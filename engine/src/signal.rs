@@ -48,8 +48,10 @@ pub(crate) async fn deliver(
     // The run's row first: it is the lock that orders this against a driver coming to rest.
     let row = sqlx::query!(
         r#"select project_id, finished_at is not null as "ended!", owner, queued_job, cause,
-                  exists (select 1 from engine.step s where s.run_id = r.id and s.output is not null and s.op = 'wait'
-                          and (s.name = $2 or s.name || '/' || s.key = $2)) as "answered!"
+                  -- Whoever waits for this very signal has no answer yet; only else is it worth reading the journal.
+                  (cause is distinct from 'waiting_signal' or cause_detail ->> 'signal' is distinct from $2) and exists (
+                      select from engine.steps_of(r.id) s where s.output is not null and s.op = 'wait'
+                      and (s.name = $2 or s.name || '/' || s.key = $2)) as "answered!"
            from engine.run r where id = $1 for update"#,
         run,
         name

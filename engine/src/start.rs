@@ -1,11 +1,11 @@
-//! Starting a run on the caller's transaction: run row and job in one statement. A start key answers the same run
+//! Starting a run on the caller's transaction: its row, and its job unless it begins right here. A start key answers the same run
 //! however often it is used; a target has at most one active run and at most one successor.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::admission::{self, QUEUE};
+use crate::admission;
 use crate::berth::Berth;
 use crate::claim::Claimed;
 use crate::engine::{Engine, EngineError, Inner, RunHandle};
@@ -51,10 +51,10 @@ impl Started {
     /// Call after the commit: the run begins here and now if this process has room for it, and else wherever a worker
     /// is free. Forgetting it costs latency, nothing else.
     pub fn begin(&mut self) {
-        if let Some(berth) = self.berth.take() {
-            berth.cast_off();
+        match self.berth.take() {
+            Some(berth) => berth.cast_off(),
+            None => self.engine.wake(),
         }
-        self.engine.wake();
     }
 }
 
@@ -236,22 +236,17 @@ async fn insert_row(
     let (parent, parent_step) = new.parent.clone().unzip();
     let row = sqlx::query!(
         r#"
-        with started as (
-            insert into engine.run (id, kind, version, org_id, project_id, correlation_id, trace_id, start_key, target,
-                holds_target, parent_id, parent_step, retry_of, input, queued_job, queued_at, wake_at, owner, state, epoch,
-                claims, started_at)
-            select $1, $2, $3, $4, $5, $6, $7, $8, $9, $9::text is not null, $10, $11, $12, $13::text::jsonb, $14,
-                case when $14::text is not null then clock.now end, case when $14::text is null then clock.now end,
-                $16, case when $16::uuid is null then 'queued' else 'running' end, case when $16::uuid is null then 0 else $17::bigint end,
-                case when $16::uuid is null then 0 else 1 end, case when $16::uuid is not null then clock.now end
-            from (select engine.now() as now) clock
-            on conflict do nothing
-            returning id, created_at
-        ), queued as (
-            insert into apalis.jobs (id, job_type, job, run_at)
-            select $14, $15, convert_to(id::text, 'UTF8'), now() from started where $14::text is not null and $16::uuid is null
-        )
-        select id, created_at from started
+        insert into engine.run (id, kind, version, org_id, project_id, correlation_id, trace_id, start_key, target,
+            holds_target, parent_id, parent_step, retry_of, input, queued_job, queued_at, wake_at, owner, state, epoch,
+            claims, started_at, created_at, updated_at)
+        select $1, $2, $3, $4, $5, $6, $7, $8, $9, $9::text is not null, $10, $11, $12, $13::text::jsonb, $14,
+            case when $14::text is not null then clock.now end, case when $14::text is null then clock.now end,
+            $15, case when $15::uuid is null then 'queued' else 'running' end,
+            case when $15::uuid is null then 0 else $16::bigint end, case when $15::uuid is null then 0 else 1 end,
+            case when $15::uuid is not null then clock.now end, clock.now, clock.now
+        from (select engine.now() as now) clock
+        on conflict do nothing
+        returning created_at
         "#,
         id,
         new.kind,
@@ -267,13 +262,15 @@ async fn insert_row(
         new.retry_of,
         new.input,
         job,
-        QUEUE,
         owner,
         FIRST_EPOCH
     )
-    .fetch_optional(conn)
+    .fetch_optional(&mut *conn)
     .await?;
-    Ok(row.map(|r| (r.id, r.created_at)))
+    if let (Some(_), Some(job), None) = (&row, &job, owner) {
+        admission::push(conn, job, id).await?;
+    }
+    Ok(row.map(|r| (id, r.created_at)))
 }
 
 async fn holder_of(conn: &mut PgConnection, target: &str) -> sqlx::Result<Option<RunHandle>> {

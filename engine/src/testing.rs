@@ -219,7 +219,10 @@ async fn state(engine: &Engine, run: Uuid) -> (RunState, bool) {
 
 async fn journal(engine: &Engine, run: Uuid) -> Vec<(String, String, bool)> {
     let mut conn = conn(engine).await;
-    let rows = sqlx::query!("select name, op, undoable from engine.step where run_id = $1 order by seq", run)
+    let rows = sqlx::query!(
+        r#"select name as "name!", op as "op!", undoable as "undoable!" from engine.steps_of($1) order by seq"#,
+        run
+    )
         .fetch_all(&mut *conn)
         .await
         .unwrap_or_default();

@@ -219,10 +219,7 @@ async fn live<E: Send + Sync + 'static>(
         forsaken: Mutex::default(),
     });
     info!(worker = %incarnation.name, slots = settings.slots, "workers are ready");
-    let loops = [
-        tokio::spawn(work(Arc::clone(&crew))),
-        tokio::spawn(admit_loop(Arc::clone(&crew))),
-    ];
+    let loops = [tokio::spawn(work(Arc::clone(&crew))), tokio::spawn(admit_loop(Arc::clone(&crew)))];
     tend_apart(Arc::clone(&crew));
     engine.set_host(Some(Arc::clone(&crew) as Arc<dyn Host>));
     tokio::select! {

@@ -42,6 +42,7 @@ async fn a_partition_dropped_under_a_live_run_changes_nothing_for_it() {
 async fn attempts_of_days_without_a_partition_are_kept_too() {
     let story = Story::new().await;
     story.advance(100 * DAY).await;
+    story.world.trouble("a", [Trouble::Retry]);
     let run = story.start([touch("a")]).await;
     assert_eq!(story.ends(run).await, RunState::Succeeded);
     // The day now has rows in the default partition; making its own must neither fail nor lose them.
@@ -80,7 +81,7 @@ async fn finished_runs_go_after_their_time_and_live_ones_stay() {
         .await;
     assert_eq!(story.state(waiting).await, RunState::Waiting);
     let orphans: i64 = sqlx::query_scalar(
-        "select (select count(*) from engine.step s where not exists (select 1 from engine.run r where r.id = s.run_id))
+        "select (select count(*) from engine.journal s where not exists (select 1 from engine.run r where r.id = s.run_id))
               + (select count(*) from engine.signal s where not exists (select 1 from engine.run r where r.id = s.run_id))",
     )
     .fetch_one(&story.pool)

@@ -146,7 +146,7 @@ async fn a_step_that_never_returns_is_taken_from_its_owner() {
     let (story, workers, run) = rude(Way::BlocksOnce).await;
     assert_eq!(story.ends(run).await, RunState::Succeeded);
     let outcomes: Vec<String> =
-        sqlx::query_scalar("select outcome from engine.attempt where run_id = $1 order by attempt")
+        sqlx::query_scalar("select outcome from engine.try where run_id = $1 order by attempt")
             .bind(run)
             .fetch_all(&story.pool)
             .await

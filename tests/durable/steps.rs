@@ -30,13 +30,12 @@ async fn passing_trouble_is_tried_again_and_remembered() {
     let run = story.start([touch("a"), touch("b")]).await;
     assert_eq!(story.ends(run).await, RunState::Succeeded);
     assert_eq!(story.steps(run).await, ["touch/a succeeded 3 0", "touch/b succeeded 1 0"]);
-    let outcomes: Vec<String> = sqlx::query_scalar(
-        "select outcome from engine.attempt where run_id = $1 and key = 'a' order by attempt",
-    )
-    .bind(run)
-    .fetch_all(&story.pool)
-    .await
-    .unwrap();
+    let outcomes: Vec<String> =
+        sqlx::query_scalar("select outcome from engine.try where run_id = $1 and key = 'a' order by attempt")
+            .bind(run)
+            .fetch_all(&story.pool)
+            .await
+            .unwrap();
     assert_eq!(outcomes, ["retry", "retry", "succeeded"]);
     story.end().await;
 }
@@ -49,12 +48,12 @@ async fn a_long_backoff_is_kept_by_the_database_and_holds_no_worker() {
     let run = story.start([touch("a")]).await;
     assert_eq!(story.ends(run).await, RunState::Succeeded);
     story.rest().await;
-    let waits: i64 = sqlx::query_scalar("select count(*) from engine.run where id = $1 and seq >= 4")
+    let rows: i64 = sqlx::query_scalar("select count(*) from engine.journal where run_id = $1")
         .bind(run)
         .fetch_one(&story.pool)
         .await
         .unwrap();
-    assert_eq!(waits, 1, "intent, backoff, second intent and end are four checkpoints");
+    assert_eq!(rows, 4, "intent, backoff, second intent and end are four checkpoints");
     story.end().await;
 }
 
@@ -70,7 +69,7 @@ async fn a_hanging_step_times_out_and_is_observed_before_it_is_repeated() {
         "the effect was found, not repeated"
     );
     let outcomes: Vec<String> =
-        sqlx::query_scalar("select outcome from engine.attempt where run_id = $1 order by attempt")
+        sqlx::query_scalar("select outcome from engine.try where run_id = $1 order by attempt")
             .bind(run)
             .fetch_all(&story.pool)
             .await

@@ -12,7 +12,7 @@ async fn a_terminal_fault_unwinds_in_reverse_to_nothing() {
     let run = story.start([hold("a"), touch("b"), hold("c"), touch("d"), hold("never")]).await;
     assert_eq!(story.ends(run).await, RunState::Compensated);
     let undone: Vec<String> =
-        sqlx::query_scalar("select key from engine.attempt where run_id = $1 and undo order by at")
+        sqlx::query_scalar("select key from engine.try where run_id = $1 and undo order by at")
             .bind(run)
             .fetch_all(&story.pool)
             .await

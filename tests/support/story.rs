@@ -195,7 +195,8 @@ impl Story {
     /// The journal as a small table, for messages and assertions.
     pub async fn describe(&self, run: Uuid) -> String {
         let head: String = sqlx::query_scalar(
-            "select format('%s seq=%s epoch=%s owner=%s job=%s wake=%s cause=%s %s error=%s', state, seq, epoch, owner,
+            "select format('%s rows=%s epoch=%s owner=%s job=%s wake=%s cause=%s %s error=%s', state,
+                 (select count(*) from engine.journal where run_id = id), epoch, owner,
                     queued_job, wake_at, cause, cause_detail, error) from engine.run where id = $1",
         )
         .bind(run)

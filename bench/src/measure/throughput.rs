@@ -85,7 +85,7 @@ async fn check_promises(pool: &PgPool, runs: u64) -> Result<(), Failure> {
     }
     let mut count = QueryBuilder::new(
         "select (select count(*) from engine.run where state = 'succeeded'), (select count(*) from engine.step
-         where state = 'succeeded'), (select count(*) from engine.attempt where outcome = 'succeeded'),
+         where state = 'succeeded'), (select count(*) from engine.try where outcome = 'succeeded'),
          (select count(*) from effect), (select count(*) from apalis.jobs)",
     );
     let counted: (i64, i64, i64, i64, i64) = count.build_query_as().fetch_one(&mut *conn).await?;

@@ -148,10 +148,7 @@ impl Core {
     pub(crate) async fn finish(&mut self, state: RunState, error: Option<String>) -> Halt {
         let fate = Fate::Finish { state, output: self.output.take(), error };
         match self.checkpoint(fate, None).await {
-            Ok(()) => {
-                self.engine.stats.runs_finished.fetch_add(1, Relaxed);
-                Stop::Rested.into()
-            }
+            Ok(()) => Stop::Rested.into(),
             Err(halt) => halt,
         }
     }

@@ -71,11 +71,13 @@ pub async fn run(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<RunDe
 
 async fn steps(conn: &mut PgConnection, run: Uuid) -> sqlx::Result<Vec<StepView>> {
     let rows = sqlx::query!(
-        r#"select step.name, step.key, step.seq, step.op, step.state, step.undoable, step.attempt, step.undo_attempt,
-                  step.input, step.output, step.error, step.correlation_id, step.started_at, step.deadline_at,
+        r#"select step.name as "name!", step.key as "key!", step.seq as "seq!", step.op as "op!", step.state as "state!",
+                  step.undoable as "undoable!", step.attempt as "attempt!", step.undo_attempt as "undo_attempt!",
+                  step.input, step.output, step.error, step.correlation_id as "correlation_id!",
+                  step.started_at as "started_at!", step.deadline_at,
                   step.finished_at, worker.name as "worker?"
-           from engine.step left join engine.incarnation worker on worker.id = step.worker
-           where step.run_id = $1 order by step.seq, step.name, step.key"#,
+           from engine.steps_of($1) step left join engine.incarnation worker on worker.id = step.worker
+           order by step.seq, step.name, step.key"#,
         run,
     )
     .fetch_all(conn)
@@ -107,17 +109,18 @@ async fn steps(conn: &mut PgConnection, run: Uuid) -> sqlx::Result<Vec<StepView>
 
 type StepKey = (String, String);
 
-/// No attempt is older than its run, so the lower bound spares the partitions of earlier days.
+/// No try is older than its run, so the lower bound spares the partitions of earlier days.
 async fn attempts(
     conn: &mut PgConnection,
     run: &RunView,
 ) -> sqlx::Result<HashMap<StepKey, Vec<AttemptView>>> {
     let rows = sqlx::query!(
-        r#"select attempt.name, attempt.key, attempt.attempt, attempt.undo, attempt.outcome, attempt.error,
-                  attempt.correlation_id, attempt.trace_id, attempt.started_at, attempt.at, worker.name as "worker?"
-           from engine.attempt left join engine.incarnation worker on worker.id = attempt.worker
-           where attempt.run_id = $1 and attempt.at >= $2
-           order by attempt.at, attempt.undo, attempt.attempt"#,
+        r#"select try.name as "name!", try.key as "key!", try.attempt as "attempt!", try.undo as "undo!",
+                  try.outcome as "outcome!", try.error, try.correlation_id as "correlation_id!", try.trace_id,
+                  try.started_at as "started_at!", try.at as "at!", worker.name as "worker?"
+           from engine.try left join engine.incarnation worker on worker.id = try.worker
+           where try.run_id = $1 and try.at >= $2
+           order by try.at, try.undo, try.attempt"#,
         run.id,
         run.created_at,
     )

@@ -22,7 +22,8 @@ pub struct Pulse {
 
 pub async fn pulse(conn: &mut PgConnection, run: Uuid) -> sqlx::Result<Option<Pulse>> {
     let row = sqlx::query!(
-        r#"select run.state, run.project_id, run.epoch, run.seq, run.unwinding, run.request, run.updated_at,
+        r#"select run.state, run.project_id, run.epoch, run.unwinding, run.request, run.updated_at,
+                  coalesce((select max(j.seq) + 1 from engine.journal j where j.run_id = run.id), 0) as "seq!",
                   (select code from engine.run_cause where run_id = run.id) as cause
            from engine.run where run.id = $1"#,
         run,

@@ -35,11 +35,13 @@ pub struct RunFilter {
 const PAGE_WITH_CAUSES: &str = "\
     select page.id, page.kind, page.version, page.org_id, page.project_id, page.correlation_id, page.trace_id, \
            page.target, page.parent_id, page.parent_step, page.retry_of, page.state, page.unwinding, page.pivoted, \
-           page.request, page.error, page.epoch, page.seq, page.created_at, page.started_at, page.updated_at, \
+           page.request, page.error, page.epoch, coalesce(last.seq + 1, 0) as seq, page.created_at, page.started_at, \
+           greatest(page.updated_at, last.at) as updated_at, \
            page.finished_at, driver.name as worker, why.code, why.detail, why.next_action, why.next_at \
     from (select * from engine.run where ";
 const CAUSES: &str = ") page \
     left join engine.incarnation driver on driver.id = page.owner \
+    left join lateral (select seq, at from engine.journal where run_id = page.id order by seq desc limit 1) last on true \
     left join lateral (select * from engine.run_cause where run_id = page.id limit 1) why on true \
     order by page.id desc";
 

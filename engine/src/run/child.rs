@@ -108,6 +108,7 @@ impl<E: Send + Sync + 'static> Run<E> {
             match alone::write(&self.core, &draft, &start).await {
                 Alone::Moved(moved, _) => {
                     self.core.moved(&moved);
+                    self.core.engine.rested(self.core.run);
                     self.core.engine.bell.ring();
                     return Stop::Rested.into();
                 }

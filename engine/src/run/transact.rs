@@ -8,10 +8,11 @@ use sqlx::PgConnection;
 
 use super::{Run, decode, step_id};
 use crate::alone::{self, Alone, Together};
-use crate::checkpoint::{Entries, Fate, Intend, Settle, Tried};
+use crate::checkpoint::{Entries, Fate};
 use crate::clock::DbClock;
 use crate::committer::Verdict;
 use crate::core::Found;
+use crate::event::{Event, Intend, Settle, Tried};
 use crate::fault::{Fault, Halt, Stop};
 use crate::journal::{Entry, StepId};
 use crate::payload;
@@ -72,12 +73,12 @@ impl<E: Send + Sync + 'static> Run<E> {
             Alone::Moved(moved, added) => {
                 self.core.point(id, false, "after-commit")?;
                 self.core.moved(&moved);
-                let output = added
-                    .settles
-                    .into_iter()
-                    .map(|s| s.output)
-                    .chain(added.intends.into_iter().map(|i| i.output));
-                let output = output.flatten().next().unwrap_or_else(|| "null".to_owned());
+                let output = added.events.into_iter().find_map(|event| match event {
+                    Event::Intend(i) => i.output,
+                    Event::Settle(s) => s.output,
+                    Event::Tried(_) => None,
+                });
+                let output = output.unwrap_or_else(|| "null".to_owned());
                 if let Some(entry) = self.core.journal.get_mut(id) {
                     (entry.written, entry.state, entry.output) =
                         (true, StepState::Succeeded, Some(output.clone()));
@@ -125,7 +126,7 @@ impl<F> Row<'_, F> {
         let (name, key) = (self.id.name.to_owned(), self.id.key.clone());
         let (now, attempt) = (self.clock.now(), self.entry.attempt);
         let mut rows = Entries::default();
-        rows.tried.push(Tried {
+        rows.tried(Tried {
             name: name.clone(),
             key: key.clone(),
             undo: false,
@@ -136,7 +137,7 @@ impl<F> Row<'_, F> {
             at: now,
         });
         if self.entry.written {
-            rows.settles.push(Settle {
+            rows.events.push(Event::Settle(Settle {
                 name,
                 key,
                 state: StepState::Succeeded,
@@ -145,12 +146,12 @@ impl<F> Row<'_, F> {
                 output: Some(output),
                 error: None,
                 finished_at: Some(now),
-            });
+            }));
         } else {
-            rows.intends.push(Intend {
+            rows.events.push(Event::Intend(Intend {
                 name,
                 key,
-                seq: self.entry.seq,
+                pos: self.entry.pos,
                 op: Op::Transact,
                 state: StepState::Succeeded,
                 undoable: false,
@@ -161,7 +162,7 @@ impl<F> Row<'_, F> {
                 deadline_at: None,
                 started_at: self.started,
                 finished_at: Some(now),
-            });
+            }));
         }
         rows
     }
