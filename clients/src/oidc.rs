@@ -26,6 +26,8 @@ const MOST_FEDERATED: usize = 256;
 /// An issuer that the operator trusts for everybody.
 #[derive(Debug, Clone)]
 pub struct Issuer {
+    /// What its people are recorded under. The address may change over the years; this must not.
+    pub name: String,
     /// Exactly as its tokens name it in `iss`.
     pub url: String,
     /// A token must be meant for one of these.
@@ -56,6 +58,7 @@ pub enum SetupFault {
 /// Who a token is about, and everything else it says.
 #[derive(Clone, PartialEq)]
 pub struct OidcClaims {
+    /// The name of a trusted issuer; the address of one that a project trusts.
     pub issuer: String,
     pub subject: String,
     /// The name the issuer prefers to show, where it gives one.
@@ -81,8 +84,16 @@ impl fmt::Debug for OidcClaims {
 }
 
 #[derive(Debug)]
+struct Trusted {
+    name: String,
+    audiences: Vec<String>,
+    provider: Provider,
+}
+
+#[derive(Debug)]
 pub struct Verifier {
-    trusted: HashMap<String, (Provider, Vec<String>)>,
+    /// By address.
+    trusted: HashMap<String, Trusted>,
     federated: Mutex<HashMap<String, Arc<Provider>>>,
     /// Reaches what the operator configured, wherever it is.
     to_trusted: Fetcher,
@@ -101,7 +112,7 @@ impl Verifier {
         let to_trusted = Fetcher::anywhere(loopback_http).map_err(SetupFault::Client)?;
         let to_federated = Fetcher::public_only(loopback_http).map_err(SetupFault::Client)?;
         let mut trusted = HashMap::new();
-        for Issuer { url, audiences, keys } in issuers {
+        for Issuer { name, url, audiences, keys } in issuers {
             if audiences.is_empty() {
                 return Err(SetupFault::NoAudience(url));
             }
@@ -110,7 +121,7 @@ impl Verifier {
                 IssuerKeys::Discovered if to_trusted.may_reach(&url) => Provider::discovered(&url),
                 IssuerKeys::Discovered => return Err(SetupFault::Address(url)),
             };
-            if trusted.insert(url.clone(), (provider, audiences)).is_some() {
+            if trusted.insert(url.clone(), Trusted { name, audiences, provider }).is_some() {
                 return Err(SetupFault::Twice(url));
             }
         }
@@ -121,9 +132,10 @@ impl Verifier {
     pub async fn verify(&self, token: &str) -> Result<OidcClaims, TokenFault> {
         jwt::header(token)?;
         let issuer = claimed_issuer(token).ok_or(TokenFault::Invalid("it names no issuer"))?;
-        let (provider, audiences) =
+        let Trusted { name, audiences, provider } =
             self.trusted.get(&issuer).ok_or(TokenFault::Invalid("its issuer is not trusted"))?;
-        self.judge(token, provider, &self.to_trusted, audiences).await
+        let claims = self.judge(token, provider, &self.to_trusted, audiences).await?;
+        Ok(OidcClaims { issuer: name.clone(), ..claims })
     }
 
     /// Judges a token by an issuer that a project trusts for itself. The caller has looked that trust up.

@@ -29,7 +29,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     !reserved
 }
 
-/// The open internet is 2000::/3, less documentation and the tunnels that carry an IPv4 address inside.
+/// The open internet is `2000::/3`, less documentation and the tunnels that carry an IPv4 address inside.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     match address.segments() {
         [0x2001, 0x0000 | 0x0db8, ..] | [0x2002, ..] => false,

@@ -107,7 +107,7 @@ impl Known {
     }
 }
 
-/// OpenID Connect Discovery 1.0, then the key set it names.
+/// The discovery document, then the key set it names.
 async fn read_keys(issuer: &str, fetcher: &Fetcher) -> Result<KeySet, String> {
     #[derive(Deserialize)]
     struct Discovery {
