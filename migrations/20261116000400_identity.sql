@@ -73,7 +73,9 @@ create table service_accounts (
     id           uuid primary key,
     org_id       uuid        not null,
     project_id   uuid        not null,
-    name         text        not null check (is_slug(name)),
+    slug         text        not null check (is_slug(slug)),
+    name         text        not null,
+    description  text,
     permissions  text[]      not null,
     status       text        not null default 'active' check (status in ('active', 'disabled', 'deleted')),
     created_by   uuid        not null,
@@ -83,7 +85,7 @@ create table service_accounts (
     foreign key (project_id, org_id) references projects (id, org_id),
     unique (id, project_id)
 );
-create unique index service_accounts_by_name on service_accounts (project_id, name) where status <> 'deleted';
+create unique index service_accounts_by_slug on service_accounts (project_id, slug) where status <> 'deleted';
 create index service_accounts_by_project on service_accounts (project_id, id);
 
 -- Only public halves are kept. At most two live at a time, so that a rotation has no gap.

@@ -1,5 +1,7 @@
 //! The public halves of service accounts' keys. At most two live at a time, so that a rotation has no gap.
 
+use std::collections::HashMap;
+
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -51,6 +53,26 @@ pub async fn live(conn: &mut PgConnection, service_account_id: Uuid) -> sqlx::Re
     )
     .fetch_all(conn)
     .await
+}
+
+/// The live keys of several accounts, newest first.
+pub async fn live_of(
+    conn: &mut PgConnection,
+    service_accounts: &[Uuid],
+) -> sqlx::Result<HashMap<Uuid, Vec<ServiceAccountKey>>> {
+    let rows = sqlx::query!(
+        "select service_account_id, key_id, created_at from service_account_keys
+         where service_account_id = any($1) and revoked_at is null order by created_at desc, key_id desc",
+        service_accounts
+    )
+    .fetch_all(conn)
+    .await?;
+    let mut keys: HashMap<Uuid, Vec<ServiceAccountKey>> = HashMap::new();
+    for row in rows {
+        let key = ServiceAccountKey { key_id: row.key_id, created_at: row.created_at };
+        keys.entry(row.service_account_id).or_default().push(key);
+    }
+    Ok(keys)
 }
 
 /// The public key, if the pair is registered and not revoked.

@@ -1,5 +1,5 @@
 //! Service accounts: a project's machines, each with an allowlist of permission keys. A deleted one keeps its row, so
-//! that history can name it, and gives its name back.
+//! that history can name it, and gives its slug back.
 
 use chrono::{DateTime, Utc};
 use domain::PermissionSet;
@@ -13,7 +13,9 @@ pub struct ServiceAccount {
     pub id: Uuid,
     pub org_id: Uuid,
     pub project_id: Uuid,
+    pub slug: String,
     pub name: String,
+    pub description: Option<String>,
     pub permissions: Vec<String>,
     pub status: String,
     pub created_by: Uuid,
@@ -36,7 +38,9 @@ pub struct NewServiceAccount<'a> {
     pub id: Uuid,
     pub org_id: Uuid,
     pub project_id: Uuid,
+    pub slug: &'a str,
     pub name: &'a str,
+    pub description: Option<&'a str>,
     pub keys: PermissionSet,
     pub created_by: Uuid,
 }
@@ -44,13 +48,16 @@ pub struct NewServiceAccount<'a> {
 pub async fn insert(conn: &mut PgConnection, new: &NewServiceAccount<'_>) -> sqlx::Result<ServiceAccount> {
     sqlx::query_as!(
         ServiceAccount,
-        "insert into service_accounts (id, org_id, project_id, name, permissions, created_by)
-         values ($1, $2, $3, $4, $5, $6)
-         returning id, org_id, project_id, name, permissions, status, created_by, created_at, updated_at, last_used_at",
+        "insert into service_accounts (id, org_id, project_id, slug, name, description, permissions, created_by)
+         values ($1, $2, $3, $4, $5, $6, $7, $8)
+         returning id, org_id, project_id, slug, name, description, permissions, status, created_by, created_at, updated_at,
+                last_used_at",
         new.id,
         new.org_id,
         new.project_id,
+        new.slug,
         new.name,
+        new.description,
         &new.keys.names(),
         new.created_by
     )
@@ -65,7 +72,8 @@ pub async fn list(
 ) -> sqlx::Result<Vec<ServiceAccount>> {
     sqlx::query_as!(
         ServiceAccount,
-        "select id, org_id, project_id, name, permissions, status, created_by, created_at, updated_at, last_used_at
+        "select id, org_id, project_id, slug, name, description, permissions, status, created_by, created_at, updated_at,
+                last_used_at
          from service_accounts
          where project_id = $1 and status <> 'deleted' and ($2::uuid is null or id > $2) order by id limit $3",
         project_id,
@@ -84,7 +92,8 @@ pub async fn find(
 ) -> sqlx::Result<Option<ServiceAccount>> {
     sqlx::query_as!(
         ServiceAccount,
-        "select id, org_id, project_id, name, permissions, status, created_by, created_at, updated_at, last_used_at
+        "select id, org_id, project_id, slug, name, description, permissions, status, created_by, created_at, updated_at,
+                last_used_at
          from service_accounts where project_id = $1 and id = $2 and status <> 'deleted'",
         project_id,
         id
@@ -97,7 +106,8 @@ pub async fn find(
 pub async fn find_locked(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<ServiceAccount>> {
     sqlx::query_as!(
         ServiceAccount,
-        "select id, org_id, project_id, name, permissions, status, created_by, created_at, updated_at, last_used_at
+        "select id, org_id, project_id, slug, name, description, permissions, status, created_by, created_at, updated_at,
+                last_used_at
          from service_accounts where id = $1 and status <> 'deleted' for update",
         id
     )
@@ -109,7 +119,8 @@ pub async fn set_status(conn: &mut PgConnection, id: Uuid, status: &str) -> sqlx
     sqlx::query_as!(
         ServiceAccount,
         "update service_accounts set status = $2, updated_at = engine.now() where id = $1
-         returning id, org_id, project_id, name, permissions, status, created_by, created_at, updated_at, last_used_at",
+         returning id, org_id, project_id, slug, name, description, permissions, status, created_by, created_at, updated_at,
+                last_used_at",
         id,
         status
     )
@@ -123,4 +134,16 @@ pub async fn used(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<()> {
         .execute(conn)
         .await?;
     Ok(())
+}
+
+pub async fn find_active(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<ServiceAccount>> {
+    sqlx::query_as!(
+        ServiceAccount,
+        "select id, org_id, project_id, slug, name, description, permissions, status, created_by, created_at, updated_at,
+                last_used_at
+         from service_accounts where id = $1 and status = 'active'",
+        id
+    )
+    .fetch_optional(conn)
+    .await
 }
