@@ -90,6 +90,19 @@ impl Endpoint {
         ])
     }
 
+    /// A form, as other protocols have it.
+    pub(crate) fn form<T: ToSchema>(mut self) -> Endpoint {
+        let content = ContentBuilder::new().schema(Some(self.component::<T>())).build();
+        let body = RequestBodyBuilder::new().content("application/x-www-form-urlencoded", content);
+        self.body = Some(body.required(Some(Required::True)).build());
+        self
+    }
+
+    pub(crate) fn answers_nothing(mut self, description: &str) -> Endpoint {
+        self.answers.push((204, ResponseBuilder::new().description(description).build()));
+        self
+    }
+
     pub(crate) fn answers<T: ToSchema>(mut self, status: u16, description: &str) -> Endpoint {
         let schema = self.component::<T>();
         self.answer(status, description, "application/json", schema.into())

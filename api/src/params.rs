@@ -49,6 +49,14 @@ impl Params {
         values
     }
 
+    /// For a list that is always whole: its parameters are those of every list, and it has no second page.
+    pub(crate) fn only_page(&mut self) {
+        let _: Option<u16> = self.parsed("limit", "a number from 1 to 200");
+        if self.text("cursor").is_some() {
+            self.problem("cursor", "is not a cursor of this list");
+        }
+    }
+
     pub(crate) fn problem(&mut self, name: &str, message: impl Into<String>) {
         self.problems.push(Invalid { pointer: format!("/{name}"), message: message.into() });
     }
