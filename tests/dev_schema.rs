@@ -40,6 +40,8 @@ impl Scratch {
             "--api-only",
             "--listen",
             "127.0.0.1:0",
+            "--set",
+            "auth.allow_nobody=true",
             "--database-url",
             &stepped_down(&self.url),
         ])
@@ -74,7 +76,8 @@ async fn make_app_role() {
 #[tokio::test]
 async fn serve_refuses_an_empty_database_and_names_the_command() {
     let scratch = Scratch::new().await;
-    let said: Said = gpuaas(&["serve", "--database-url", &scratch.url]).output().unwrap().into();
+    let serve = ["serve", "--set", "auth.allow_nobody=true", "--database-url", &scratch.url];
+    let said: Said = gpuaas(&serve).output().unwrap().into();
     assert_eq!(said.code, Some(2));
     assert!(said.stderr.contains("run `gpuaas migrate`"), "{said:?}");
 }

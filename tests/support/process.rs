@@ -89,12 +89,34 @@ impl Dev {
         file.lines().nth(line - 1).expect("the line").trim().to_owned()
     }
 
-    /// The body of a GET.
+    /// The whole answer to a GET.
     pub fn get(&self, path: &str) -> String {
+        self.send(&format!("GET {path} HTTP/1.1\r\n"), "")
+    }
+
+    /// The same, with a bearer token.
+    pub fn get_as(&self, path: &str, token: &str) -> String {
+        self.send(&format!("GET {path} HTTP/1.1\r\nauthorization: Bearer {token}\r\n"), "")
+    }
+
+    /// A token of one of the seeded people, from the built-in issuer.
+    pub fn token(&self, username: &str) -> String {
+        let form = format!("grant_type=password&client_id=gpuaas&username={username}&password={username}");
+        let head = "POST /realms/gpuaas/protocol/openid-connect/token HTTP/1.1\r\n\
+            content-type: application/x-www-form-urlencoded\r\n";
+        let answer = self.send(head, &form);
+        let body = answer.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
+        let answer: Value = serde_json::from_str(body).unwrap_or_else(|_| panic!("no token: {answer}"));
+        answer["access_token"].as_str().expect("a token").to_owned()
+    }
+
+    fn send(&self, head: &str, body: &str) -> String {
         let url = self.ready["api_url"].as_str().expect("api_url");
         let address = url.strip_prefix("http://").expect("http");
         let mut stream = TcpStream::connect(address).expect("the API listens");
-        write!(stream, "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n").expect("sent");
+        let length = body.len();
+        let rest = format!("host: {address}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
+        stream.write_all(format!("{head}{rest}{body}").as_bytes()).expect("sent");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("an answer");
         answer

@@ -1,0 +1,3 @@
+//! Who is believed, and what they may do.
+
+mod oidc;
