@@ -16,6 +16,7 @@ use crate::access::Access;
 use crate::caller::Caller;
 use crate::edge::Context;
 use crate::error::ApiError;
+use crate::mutation::Leftover;
 use crate::path;
 use crate::state::State;
 
@@ -62,8 +63,12 @@ pub(crate) async fn gate(
     } else {
         match gate.admit(&mut caller, &params, request.headers()).await {
             Ok(()) => {
+                let leftover = Leftover::default();
                 request.extensions_mut().insert(caller.clone());
-                next.run(request).await
+                request.extensions_mut().insert(leftover.clone());
+                let answer = next.run(request).await;
+                leftover.end().await;
+                answer
             }
             Err(refusal) => refusal.into_response(),
         }

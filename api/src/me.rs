@@ -3,7 +3,7 @@
 use api_types::{Me, MyGrant};
 use axum::Json;
 use axum::extract::State as Shared;
-use domain::{ActorType, Grant, Scope};
+use domain::{ActorType, Grant};
 use store::{service_accounts, users};
 
 use crate::caller::Caller;
@@ -37,15 +37,14 @@ async fn me(Shared(state): Shared<State>, caller: Caller, params: Params) -> Res
         actor_type: principal.actor_type,
         name,
         platform_role,
-        grants: principal.grants.iter().filter(|grant| !grant.keys.is_empty()).map(shown).collect(),
+        grants: principal.grants.iter().map(shown).collect(),
     }))
 }
 
 fn shown(grant: &Grant) -> MyGrant {
-    let scope: Scope = grant.scope;
     MyGrant {
-        org_id: scope.org(),
-        project_id: scope.project(),
+        org_id: grant.scope.org(),
+        project_id: grant.scope.project(),
         role: grant.role.clone(),
         permissions: grant.keys.iter().collect(),
     }

@@ -7,8 +7,10 @@
 
 mod answer;
 mod key;
+mod work;
 
 pub(crate) use answer::Answer;
+pub(crate) use work::Leftover;
 
 use axum::extract::{FromRequest, Request};
 use axum::http::HeaderValue;
@@ -18,11 +20,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use sqlx::PgTransaction;
+use sqlx::PgConnection;
 use store::audit::{self, NewEntry};
 use store::idempotency::{self, Slot};
 use utoipa::ToSchema;
 
+use self::work::Work;
 use crate::body;
 use crate::caller::Caller;
 use crate::error::ApiError;
@@ -31,7 +34,7 @@ use crate::state::State;
 pub(crate) struct Mutation<T> {
     pub(crate) caller: Caller,
     pub(crate) body: T,
-    pub(crate) tx: PgTransaction<'static>,
+    pub(crate) tx: Work,
     first: Option<First>,
     state: State,
 }
@@ -107,10 +110,12 @@ impl<T: DeserializeOwned + ToSchema + Send> FromRequest<State> for Mutation<T> {
         let caller = request.extensions().get::<Caller>().cloned();
         let caller =
             caller.ok_or_else(|| ApiError::internal(&"a handler without the gate").into_response())?;
+        let leftover = request.extensions().get::<Leftover>().cloned().unwrap_or_default();
         let slot = slot(&request, &caller).map_err(ApiError::into_response)?;
         // The body is read to its end before a connection is taken, so a slow caller holds none.
         let (bytes, body) = body::read(request).await.map_err(ApiError::into_response)?;
-        let mut tx = state.write().await.map_err(|error| ApiError::from(error).into_response())?;
+        let tx = state.write().await.map_err(|error| ApiError::from(error).into_response())?;
+        let mut tx = Work::new(tx, leftover);
         let first = match slot {
             None => None,
             Some(slot) => Some(first_use(&mut tx, slot, Sha256::digest(&bytes).to_vec()).await?),
@@ -130,16 +135,12 @@ fn slot(request: &Request, caller: &Caller) -> Result<Option<Slot>, ApiError> {
 }
 
 /// Whoever gets the lock either is first or sees the first answer: both were committed before the lock came free.
-async fn first_use(
-    tx: &mut PgTransaction<'static>,
-    slot: Slot,
-    body_hash: Vec<u8>,
-) -> Result<First, Response> {
+async fn first_use(conn: &mut PgConnection, slot: Slot, body_hash: Vec<u8>) -> Result<First, Response> {
     let trouble = |error: sqlx::Error| ApiError::from(error).into_response();
-    if !idempotency::try_lock(tx, &slot).await.map_err(trouble)? {
+    if !idempotency::try_lock(conn, &slot).await.map_err(trouble)? {
         return Err(ApiError::plain(ErrorCode::IdempotencyInProgress).retry_after(1).into_response());
     }
-    match idempotency::find(tx, &slot).await.map_err(trouble)? {
+    match idempotency::find(conn, &slot).await.map_err(trouble)? {
         None => Ok(First { slot, body_hash }),
         Some(recorded) if recorded.body_hash != body_hash => {
             Err(ApiError::plain(ErrorCode::IdempotencyKeyReused).into_response())

@@ -70,9 +70,11 @@ impl Principal {
         self.keys_in(scope).contains(key)
     }
 
-    /// The role under which the principal acts in a place, as the audit log tells it.
+    /// The role under which the principal acts in a place, as the audit log tells it: the one given there, or else
+    /// one that reaches there.
     pub fn role_in(&self, scope: Scope) -> Option<&str> {
-        self.grants_in(scope).map(|grant| grant.role.as_str()).next()
+        let given_there = self.grants.iter().find(|grant| grant.scope == scope);
+        given_there.or_else(|| self.grants_in(scope).next()).map(|grant| grant.role.as_str())
     }
 
     fn grants_in(&self, scope: Scope) -> impl Iterator<Item = &Grant> {

@@ -35,7 +35,9 @@ pub async fn of_user(conn: &mut PgConnection, issuer: &str, subject: &str) -> sq
     let mut grants = memberships(conn, user.id).await?;
     // A role that only a newer release knows grants nothing here.
     let platform: PlatformRole = user.platform_role.parse().unwrap_or_default();
-    grants.insert(0, grant(Scope::Platform, platform.as_str(), platform.keys(), true));
+    if !platform.keys().is_empty() {
+        grants.push(grant(Scope::Platform, platform.as_str(), platform.keys(), true));
+    }
     let principal = Principal { id: user.id, actor_type: ActorType::User, grants };
     let subject = Subject { user: Some(user.id), ..Subject::default() };
     Ok(Some(standing(conn, principal, subject, version).await?))
