@@ -9,6 +9,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use chrono::{DateTime, Utc};
+use jsonwebtoken::Header;
 use jsonwebtoken::jwk::JwkSet;
 use serde_json::{Map, Value};
 
@@ -130,11 +131,11 @@ impl Verifier {
 
     /// Judges a token by the issuers that are trusted for everybody.
     pub async fn verify(&self, token: &str) -> Result<OidcClaims, TokenFault> {
-        jwt::header(token)?;
+        let header = jwt::header(token)?;
         let issuer = claimed_issuer(token).ok_or(TokenFault::Invalid("it names no issuer"))?;
         let Trusted { name, audiences, provider } =
             self.trusted.get(&issuer).ok_or(TokenFault::Invalid("its issuer is not trusted"))?;
-        let claims = self.judge(token, provider, &self.to_trusted, audiences).await?;
+        let claims = self.judge(token, &header, provider, &self.to_trusted, audiences).await?;
         Ok(OidcClaims { issuer: name.clone(), ..claims })
     }
 
@@ -145,12 +146,12 @@ impl Verifier {
         issuer: &str,
         audience: &str,
     ) -> Result<OidcClaims, TokenFault> {
-        jwt::header(token)?;
+        let header = jwt::header(token)?;
         if !self.to_federated.may_reach(issuer) {
             return Err(TokenFault::Invalid("its issuer cannot be asked for keys"));
         }
         let provider = self.federated_provider(issuer);
-        self.judge(token, &provider, &self.to_federated, &[audience.to_owned()]).await
+        self.judge(token, &header, &provider, &self.to_federated, &[audience.to_owned()]).await
     }
 
     /// Whether a project may name this address as an issuer.
@@ -161,17 +162,17 @@ impl Verifier {
     async fn judge(
         &self,
         token: &str,
+        header: &Header,
         provider: &Provider,
         fetcher: &Fetcher,
         audiences: &[String],
     ) -> Result<OidcClaims, TokenFault> {
-        let header = jwt::header(token)?;
         let now = self.clock.now();
-        let keys = provider.keys_for(&header, fetcher, now).await?;
+        let keys = provider.keys_for(header, fetcher, now).await?;
         let terms = Terms { issuer: provider.issuer(), audiences, now };
         let mut fault = TokenFault::Invalid("it is signed by an unknown key");
-        for key in keys.candidates(&header) {
-            match accepted::<Map<String, Value>>(token, &header, key, &terms) {
+        for key in keys.candidates(header) {
+            match accepted::<Map<String, Value>>(token, header, key, &terms) {
                 Ok((registered, claims)) => return Ok(OidcClaims::of(registered, claims)),
                 Err(TokenFault::Invalid(WRONG_SIGNATURE)) => fault = TokenFault::Invalid(WRONG_SIGNATURE),
                 Err(final_word) => return Err(final_word),
