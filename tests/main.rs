@@ -8,6 +8,7 @@ mod architecture;
 mod dev_config;
 mod dev_people;
 mod dev_schema;
+mod dev_secrets;
 mod dev_start;
 mod durable;
 mod http;
