@@ -128,7 +128,7 @@ impl Request {
             ("nonce", &self.nonce),
         ];
         hidden.extend(optional.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?))));
-        SignIn { title: "Sign in to gpuaas dev", action: "", hidden, first: None, problem }.show()
+        SignIn { title: "Sign in to gpuaas dev", hidden, first: None, problem }.show()
     }
 }
 

@@ -102,7 +102,7 @@ pub async fn answer(
 
 fn form(user_code: &str, problem: Option<&str>) -> Response {
     let first = Some(("Code that your program shows", "user_code", user_code));
-    SignIn { title: "Sign in a program", action: "", hidden: Vec::new(), first, problem }.show()
+    SignIn { title: "Sign in a program", hidden: Vec::new(), first, problem }.show()
 }
 
 impl Devices {

@@ -16,10 +16,9 @@ pub fn message(status: StatusCode, title: &str, text: &str) -> Response {
     shell(status, title, &format!("<p>{}</p>", escape(text)))
 }
 
-/// A form that asks for name and password, posts to `action`, and carries `hidden` along.
+/// A form that asks for name and password, and posts them to the address it stands at.
 pub struct SignIn<'a> {
     pub title: &'a str,
-    pub action: &'a str,
     /// Fields that the person does not fill in.
     pub hidden: Vec<(&'a str, &'a str)>,
     /// A field before name and password: label, name, value.
@@ -29,7 +28,7 @@ pub struct SignIn<'a> {
 
 impl SignIn<'_> {
     pub fn show(&self) -> Response {
-        let mut form = format!("<form method=post action=\"{}\">", escape(self.action));
+        let mut form = "<form method=post>".to_owned();
         if let Some(problem) = self.problem {
             form += &format!("<p role=alert>{}</p>", escape(problem));
         }
