@@ -1,5 +1,6 @@
 //! The API's promises, told over the real router on a real database. The client here speaks HTTP in process.
 
+mod bad_input;
 mod bulk_retry;
 mod operate;
 mod read;

@@ -2,6 +2,9 @@
 //! with a JSON Pointer, and only then is the value read into its type.
 
 mod check;
+mod strict;
+
+use std::time::Duration;
 
 use api_types::Invalid;
 use axum::body::Bytes;
@@ -16,6 +19,9 @@ use crate::error::ApiError;
 
 /// The body limit of every route that does not say otherwise.
 pub(crate) const MAX_BYTES: usize = 1 << 20;
+
+/// A body that trickles in for longer is not waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The bytes as they were sent, and what they say. An empty body without content type stands for `{}`.
 pub(crate) async fn read<T: DeserializeOwned + ToSchema>(request: Request) -> Result<(Bytes, T), ApiError> {
@@ -32,11 +38,18 @@ pub(crate) async fn read<T: DeserializeOwned + ToSchema>(request: Request) -> Re
 }
 
 pub(crate) async fn bytes(request: Request) -> Result<Bytes, ApiError> {
-    Bytes::from_request(request, &()).await.map_err(|rejection| match rejection.status() {
+    bytes_within(PATIENCE, request).await
+}
+
+async fn bytes_within(patience: Duration, request: Request) -> Result<Bytes, ApiError> {
+    let refused = |why: &str| ApiError::new(ErrorCode::InvalidRequest, why);
+    let read = tokio::time::timeout(patience, Bytes::from_request(request, &())).await;
+    let whole = read.map_err(|_| refused("The body took too long to arrive."))?;
+    whole.map_err(|rejection| match rejection.status() {
         StatusCode::PAYLOAD_TOO_LARGE => {
             ApiError::new(ErrorCode::PayloadTooLarge, format!("The body is larger than {MAX_BYTES} bytes."))
         }
-        _ => ApiError::new(ErrorCode::InvalidRequest, "The body could not be read to its end."),
+        _ => refused("The body could not be read to its end."),
     })
 }
 
@@ -63,13 +76,13 @@ impl MediaType {
     }
 }
 
-pub(crate) fn parse(bytes: &[u8]) -> Result<Value, ApiError> {
-    serde_json::from_slice(bytes)
+fn parse(bytes: &[u8]) -> Result<Value, ApiError> {
+    strict::from_slice(bytes)
         .map_err(|error| ApiError::new(ErrorCode::InvalidRequest, format!("The body is not JSON: {error}.")))
 }
 
 /// The value as a `T`, or everything that is wrong with it.
-pub(crate) fn checked<T: DeserializeOwned + ToSchema>(value: Value) -> Result<T, ApiError> {
+fn checked<T: DeserializeOwned + ToSchema>(value: Value) -> Result<T, ApiError> {
     let problems = check::problems::<T>(&value);
     if !problems.is_empty() {
         return Err(ApiError::listing(ErrorCode::ValidationError, problems));
@@ -79,4 +92,17 @@ pub(crate) fn checked<T: DeserializeOwned + ToSchema>(value: Value) -> Result<T,
         let problem = Invalid { pointer: String::new(), message: error.to_string() };
         ApiError::listing(ErrorCode::ValidationError, vec![problem])
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_body_that_never_comes_is_not_waited_for() {
+        let trickle = futures::stream::pending::<Result<Vec<u8>, std::convert::Infallible>>();
+        let request = Request::new(axum::body::Body::from_stream(trickle));
+        let refused = bytes_within(Duration::from_millis(1), request).await.unwrap_err();
+        assert_eq!(refused.code, ErrorCode::InvalidRequest);
+    }
 }

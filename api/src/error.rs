@@ -42,7 +42,7 @@ impl ApiError {
     }
 
     /// Refused for what was asked, not for how: the audit log tells of it.
-    pub(crate) fn as_denial(mut self) -> ApiError {
+    pub(crate) fn told_as_denial(mut self) -> ApiError {
         self.denial = true;
         self
     }

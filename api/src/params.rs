@@ -88,6 +88,13 @@ impl<S: Send + Sync> FromRequestParts<S> for Params {
         let Query(pairs) = Query::<Vec<(String, String)>>::from_request_parts(parts, state)
             .await
             .map_err(|rejection| ApiError::new(ErrorCode::InvalidRequest, rejection.body_text()))?;
+        // What is no text was replaced while decoding; it must not match something that is.
+        if pairs.iter().any(|(name, value)| name.contains('\u{FFFD}') || value.contains('\u{FFFD}')) {
+            return Err(ApiError::new(
+                ErrorCode::InvalidRequest,
+                "The query holds bytes that are not UTF-8.",
+            ));
+        }
         Ok(Params { pairs, asked: Vec::new(), problems: Vec::new() })
     }
 }

@@ -61,7 +61,7 @@ async fn set(
     let key: PolicyKey = key.parse().map_err(|_| missing())?;
     let scope_id = subject(&mut change.tx, layer, &scope_id).await?.ok_or_else(missing)?;
     // Trying to leave the bounds is worth knowing of, whoever tried.
-    key.check(&change.body.value).map_err(|why| ApiError::invalid("/value", why).as_denial())?;
+    key.check(&change.body.value).map_err(|why| ApiError::invalid("/value", why).told_as_denial())?;
     let before = policies::find_locked(&mut change.tx, layer, scope_id, key).await?.and_then(shown);
     if let Some(before) = &before {
         if_match.require(before)?;
