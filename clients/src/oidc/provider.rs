@@ -63,11 +63,17 @@ impl Provider {
         fetcher: &Fetcher,
         now: DateTime<Utc>,
     ) -> Result<Arc<KeySet>, TokenFault> {
-        let suffices = |known: &Known| known.is_fresh(now) && !known.keys.candidates(header).is_empty();
+        let suffices = |known: &Known| known.is_fresh(now) && known.may_have_signed(header);
         if let Some(known) = self.known().filter(|known| known.since.is_none() || suffices(known)) {
             return Ok(known.keys);
         }
-        let mut asked = self.asked.lock().await;
+        let outdated = self.known().filter(|known| known.is_usable(now) && known.may_have_signed(header));
+        let mut asked = match (self.asked.try_lock(), outdated) {
+            (Ok(asked), _) => asked,
+            // Outdated keys that fit will do while somebody else asks: a silent issuer slows one request, not all.
+            (Err(_), Some(outdated)) => return Ok(outdated.keys),
+            (Err(_), None) => self.asked.lock().await,
+        };
         // Whoever held the lock before may have brought what is needed.
         if let Some(known) = self.known().filter(suffices) {
             return Ok(known.keys);
@@ -98,6 +104,10 @@ impl Provider {
 }
 
 impl Known {
+    fn may_have_signed(&self, header: &Header) -> bool {
+        !self.keys.candidates(header).is_empty()
+    }
+
     fn is_fresh(&self, now: DateTime<Utc>) -> bool {
         self.since.is_none_or(|since| now - since < FRESH)
     }

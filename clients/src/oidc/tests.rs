@@ -21,6 +21,7 @@ struct Published {
     speaks_as: Mutex<String>,
     keys: Mutex<Value>,
     down: AtomicBool,
+    silent: AtomicBool,
     reads: AtomicUsize,
 }
 
@@ -33,6 +34,7 @@ impl Published {
             url,
             keys: Mutex::new(keys),
             down: AtomicBool::default(),
+            silent: AtomicBool::default(),
             reads: AtomicUsize::default(),
         });
         let router = Router::new()
@@ -59,6 +61,9 @@ async fn discovery(State(issuer): State<Arc<Published>>) -> Json<Value> {
 
 async fn keys_document(State(issuer): State<Arc<Published>>) -> Result<Json<Value>, StatusCode> {
     issuer.reads.fetch_add(1, Ordering::SeqCst);
+    if issuer.silent.load(Ordering::SeqCst) {
+        return std::future::pending().await;
+    }
     if issuer.down.load(Ordering::SeqCst) {
         return Err(StatusCode::SERVICE_UNAVAILABLE);
     }
@@ -207,6 +212,24 @@ async fn an_issuer_that_is_down_is_believed_by_its_last_keys_for_a_day() {
     story.issuer.down.store(false, Ordering::SeqCst);
     story.clock.advance(TimeDelta::seconds(10));
     story.verify(json!({})).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_silent_issuer_slows_one_request_and_not_all() {
+    let story = Arc::new(Story::begin().await);
+    story.verify(json!({})).await.unwrap();
+    story.issuer.silent.store(true, Ordering::SeqCst);
+    story.clock.advance(TimeDelta::hours(2));
+    let asking = tokio::spawn({
+        let story = story.clone();
+        async move { story.verify(json!({})).await }
+    });
+    while story.issuer.reads() < 2 {
+        tokio::task::yield_now().await;
+    }
+    story.verify(json!({})).await.unwrap();
+    assert!(!asking.is_finished(), "the first still waits for an answer");
+    asking.abort();
 }
 
 #[tokio::test]
