@@ -21,7 +21,7 @@ use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder, PathItem, Required};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::access::Access;
-use crate::endpoint::{NamedSchema, text, text_as};
+use crate::endpoint::{NamedSchema, text, text_as, text_like};
 use crate::gate::Place;
 use crate::router::{ADMIN, ORGANIZATION, PROJECT, ROOT, Route, routes};
 
@@ -146,7 +146,7 @@ fn idempotency_key() -> ParameterBuilder {
         .parameter_in(ParameterIn::Header)
         .required(Required::False)
         .description(Some(about))
-        .schema(Some(text()))
+        .schema(Some(text_like("^[!-~]{1,128}$")))
 }
 
 /// The first fixed word after the prefix: `workflows`, `schedules`, …
@@ -171,6 +171,9 @@ fn path_param(name: &str) -> ParameterBuilder {
 
 /// What a route may answer besides success: what it says itself, and what its place and its gate add.
 fn refusals(route: &Route) -> BTreeMap<u16, BTreeSet<ErrorCode>> {
+    if route.endpoint.own_errors {
+        return BTreeMap::new();
+    }
     let mut codes = EVERYWHERE.to_vec();
     if route.access != Access::Public {
         codes.extend(GATED);

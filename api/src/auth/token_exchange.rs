@@ -34,9 +34,10 @@ pub(crate) fn token_exchange() -> Endpoint {
         .answers::<AccessToken>(200, "The token; it lives at most 15 minutes.")
         .answers::<OAuthError>(
             400,
-            "Refused, as RFC 6749 says: `invalid_request`, `unsupported_grant_type`, \
-            `invalid_grant`; `temporarily_unavailable` with status 503.",
+            "`invalid_request`, `unsupported_grant_type` or `invalid_grant` (RFC 6749).",
         )
+        .answers::<OAuthError>(500, "`server_error`.")
+        .answers::<OAuthError>(503, "`temporarily_unavailable`: the issuer or the platform does not answer.")
 }
 
 async fn exchange(

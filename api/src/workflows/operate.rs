@@ -13,7 +13,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{find, present, show};
-use crate::endpoint::{Endpoint, text};
+use crate::endpoint::{Endpoint, text_like};
 use crate::error::ApiError;
 use crate::etag::IfMatch;
 use crate::mutation::{Answer, Change, Mutation};
@@ -69,7 +69,11 @@ impl Verb {
 
 fn endpoint(verb: Verb, name: &'static str, summary: &'static str) -> Endpoint {
     Endpoint::new(name, summary, move |state, request: Request, change| operate(verb, state, request, change))
-        .query("wait", text(), "Hold the answer until the run settles, at most 60s; e.g. `30s`.")
+        .query(
+            "wait",
+            text_like(wait::PATTERN),
+            "Hold the answer until the run settles, at most 60s; e.g. `30s`.",
+        )
         .header("If-Match", "Only if the run still has this tag.")
         .body::<Operate>()
         .answers::<Operated>(202, "Asked; `Location` is where to follow the run.")

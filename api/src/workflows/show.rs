@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::{covers, present};
 use crate::caller::Caller;
-use crate::endpoint::{Endpoint, text};
+use crate::endpoint::{Endpoint, text_like};
 use crate::error::ApiError;
 use crate::etag;
 use crate::params::Params;
@@ -21,7 +21,11 @@ use crate::wait;
 
 pub(crate) fn show() -> Endpoint {
     Endpoint::new("get_workflow", "A run with its steps and attempts", run)
-        .query("wait", text(), "Hold the answer until the run settles, at most 60s; e.g. `30s`.")
+        .query(
+            "wait",
+            text_like(wait::PATTERN),
+            "Hold the answer until the run settles, at most 60s; e.g. `30s`.",
+        )
         .answers::<WorkflowRunDetail>(200, "The run; the `ETag` header is a strong tag of this very body.")
         .answers::<WorkflowRunDetail>(202, "With `wait`: the time is up and the run has not settled.")
         .refuses(&[ErrorCode::WorkflowNotFound])
