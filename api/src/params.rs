@@ -51,7 +51,10 @@ impl Params {
 
     /// For a list that is always whole: its parameters are those of every list, and it has no second page.
     pub(crate) fn only_page(&mut self) {
-        let _: Option<u16> = self.parsed("limit", "a number from 1 to 200");
+        let rule = "a number from 1 to 200";
+        if self.parsed::<u16>("limit", rule).is_some_and(|limit| !(1..=200).contains(&limit)) {
+            self.problem("limit", format!("must be {rule}"));
+        }
         if self.text("cursor").is_some() {
             self.problem("cursor", "is not a cursor of this list");
         }

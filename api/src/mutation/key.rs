@@ -15,8 +15,10 @@ pub(super) fn of(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
         return refuse("Two different idempotency keys were sent.");
     }
     match first.to_str() {
-        Ok(key) if (1..=LONGEST).contains(&key.len()) => Ok(Some(key.to_owned())),
-        _ => refuse("An idempotency key has 1 to 128 printable ASCII characters."),
+        Ok(key) if (1..=LONGEST).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic()) => {
+            Ok(Some(key.to_owned()))
+        }
+        _ => refuse("An idempotency key has 1 to 128 printable ASCII characters without spaces."),
     }
 }
 
@@ -47,7 +49,8 @@ mod tests {
     }
 
     #[test]
-    fn empty_and_overlong_keys_are_refused() {
+    fn empty_overlong_and_spaced_keys_are_refused() {
+        assert!(of(&sent(&[(NAMES[0], "two words")])).is_err());
         assert!(of(&sent(&[(NAMES[0], "")])).is_err());
         assert!(of(&sent(&[(NAMES[0], &"k".repeat(129))])).is_err());
         assert!(of(&sent(&[(NAMES[0], &"k".repeat(128))])).is_ok());
