@@ -1,6 +1,7 @@
 //! The configuration: the only place that reads the environment and configuration files. One struct per concern;
 //! a wrong key or value ends the start with the place it stands at and what would be right.
 
+mod auth;
 mod values;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 use sqlx::postgres::PgConnectOptions;
 
+pub use auth::Auth;
 pub use values::{ConfigError, Values, default_file, variable_name};
 
 /// What the command line says about the configuration.
@@ -25,6 +27,7 @@ pub struct Overrides {
 #[derive(Debug, Clone)]
 pub struct Config {
     pub server: Server,
+    pub auth: Auth,
     pub database: Database,
     pub engine: engine::Settings,
     pub log: Log,
@@ -73,7 +76,9 @@ impl Config {
             Some(named) => Some(named.clone()),
             None => file_to_read(environment.get("GPUAAS_CONFIG")),
         };
-        let contents = file.map(|path| read(&path).map(|contents| (path, contents))).transpose()?;
+        let contents =
+            file.map(|path| read(&path, "configuration file").map(|contents| (path, contents))).transpose();
+        let contents = contents.map_err(|problem| ConfigError(vec![problem]))?;
         Config::from_layers(contents, &environment, &overrides.flags)
     }
 
@@ -95,25 +100,14 @@ impl Config {
             return Err(ConfigError(problems));
         }
         Ok(Config {
-            server: Server::read(&values)?,
+            server: Server { listen: values.parse("server.listen")? },
+            auth: Auth::load(&values)?,
             database: Database::read(&values)?,
             engine: engine_settings(&values)?,
             log: Log::read(&values, environment)?,
             telemetry: Telemetry::read(&values)?,
             values,
         })
-    }
-}
-
-impl Server {
-    fn read(values: &Values) -> Result<Server, ConfigError> {
-        let listen: SocketAddr = values.parse("server.listen")?;
-        if !listen.ip().is_loopback() {
-            let why =
-                "requests are not authenticated, so only a loopback address such as 127.0.0.1 is accepted";
-            return Err(values.wrong("server.listen", &why));
-        }
-        Ok(Server { listen })
     }
 }
 
@@ -209,17 +203,20 @@ fn file_to_read(named: Option<&String>) -> Option<PathBuf> {
     named.map(PathBuf::from).or_else(|| usual.into_iter().find(|path| path.exists()))
 }
 
-fn read(path: &Path) -> Result<String, ConfigError> {
-    std::fs::read_to_string(path).map_err(|error| {
-        ConfigError(vec![format!("cannot read the configuration file {}: {error}", path.display())])
-    })
+fn read(path: &Path, what: &str) -> Result<String, String> {
+    std::fs::read_to_string(path)
+        .map_err(|error| format!("cannot read the {what} {}: {error}", path.display()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn load(file: &str, environment: &[(&str, &str)], flags: &[(&str, &str)]) -> Result<Config, ConfigError> {
+    pub fn load(
+        file: &str,
+        environment: &[(&str, &str)],
+        flags: &[(&str, &str)],
+    ) -> Result<Config, ConfigError> {
         let file = (!file.is_empty()).then(|| (PathBuf::from("gpuaas.toml"), file.to_owned()));
         let environment = environment.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
         let flags: Vec<_> =
@@ -262,7 +259,7 @@ mod tests {
         assert!(text.contains("gpuaas.toml:2: no setting `engine.slotz`; [engine] has drain_ms"), "{text}");
         assert!(text.contains("gpuaas.toml:3: `engine.lease_ms` must be a whole number"), "{text}");
         assert!(
-            text.contains("gpuaas.toml:5: no setting `servers.listen`; the sections are database"),
+            text.contains("gpuaas.toml:5: no setting `servers.listen`; the sections are auth, database"),
             "{text}"
         );
         assert!(text.contains("GPUAAS_DATABASE_POOLER: `database.pooler` must be true or false"), "{text}");
@@ -272,12 +269,6 @@ mod tests {
     #[test]
     fn variables_of_other_programs_are_left_alone() {
         assert!(load("", &[("GPUAAS_BASE_URL", "x"), ("GPUAAS_TEST_DATABASE_URL", "y")], &[]).is_ok());
-    }
-
-    #[test]
-    fn a_public_address_is_refused_while_nobody_is_authenticated() {
-        let error = load("", &[], &[("server.listen", "0.0.0.0:8080")]).unwrap_err();
-        assert!(error.to_string().contains("loopback"), "{error}");
     }
 
     #[test]

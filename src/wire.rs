@@ -1,15 +1,23 @@
-//! Puts the parts together: the engine on its database, the workflows it drives, the API in front. One descent,
-//! no decisions.
+//! Puts the parts together: the engine on its database, the workflows it drives, the keys tokens are judged by, the
+//! API in front. One descent, no decisions.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use activities::Env;
+use axum::Router;
+use clients::Clock;
+use clients::clock::SystemClock;
+use clients::oidc::Verifier;
+use clients::signing::{SigningKey, SigningKeys};
+use clients::tokens::Minter;
 use engine::{Engine, Kind, Workers};
 use sqlx::postgres::PgConnectOptions;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::Config;
+use crate::config::{Auth, Config};
+use crate::failure::Failure;
 
 pub fn engine(database: PgConnectOptions, config: &Config) -> Engine {
     let engine = Engine::new(database, config.engine.clone());
@@ -22,19 +30,39 @@ pub fn workers(engine: &Engine) -> Workers {
     Workers::start(engine, Arc::new(Env::default()), workflows::registry())
 }
 
+/// By what tokens are judged and made. `address` is what the platform calls itself unless it is told.
+pub fn keys(auth: &Auth, address: SocketAddr) -> Result<api::Keys, Failure> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let verifier =
+        Verifier::new(auth.issuers.clone(), auth.loopback_http, clock.clone()).map_err(Failure::usage)?;
+    let signing = match &auth.signing_keys {
+        Some(keys) => keys.clone(),
+        // Only where nobody could sign in anyway: what it signs is believed until this process ends.
+        None => SigningKeys::one(SigningKey::generate().map_err(Failure::server)?),
+    };
+    let own_url = auth.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
+    let minter = Minter::new(&own_url, &auth.audience, signing, clock.clone());
+    Ok(api::Keys { verifier: Arc::new(verifier), minter, clock })
+}
+
+/// What the API answers with, and where.
+pub struct Front {
+    pub listener: TcpListener,
+    pub keys: api::Keys,
+    /// Routes of other protocols, beside ours.
+    pub beside: Router,
+}
+
 /// Answers requests until `closing` is cancelled and the last one is done.
-pub async fn api(
-    listener: TcpListener,
-    engine: Engine,
-    closing: CancellationToken,
-) -> Result<(), api::ServeError> {
+pub async fn api(front: Front, engine: Engine, closing: CancellationToken) -> Result<(), api::ServeError> {
     let build = api::Build {
         name: env!("CARGO_PKG_NAME"),
         version: env!("CARGO_PKG_VERSION"),
         git: option_env!("GPUAAS_GIT_COMMIT"),
         schema: store::migrate::newest(),
     };
-    api::serve(listener, api::State::new(engine, build), closing.cancelled_owned()).await
+    let state = api::State::new(engine, build, front.keys);
+    api::serve(front.listener, state, front.beside, closing.cancelled_owned()).await
 }
 
 /// The workflows this binary can drive.

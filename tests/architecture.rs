@@ -10,12 +10,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("engine", &[]),
     ("store", &["domain"]),
+    ("clients", &["domain"]),
     ("api-types", &["domain"]),
     ("activities", &["domain", "engine", "store"]),
     ("workflows", &["activities", "domain", "engine", "store"]),
-    ("api", &["api-types", "domain", "engine", "store", "workflows"]),
+    ("api", &["api-types", "clients", "domain", "engine", "store", "workflows"]),
     ("bench", &["activities", "engine", "store", "workflows"]),
-    ("gpuaas", &["activities", "api", "api-types", "domain", "engine", "store", "workflows"]),
+    ("gpuaas", &["activities", "api", "api-types", "clients", "domain", "engine", "store", "workflows"]),
 ];
 
 fn workspace() -> BTreeMap<String, Vec<String>> {

@@ -1,5 +1,7 @@
 //! Migrating, serving and examining an existing server: who may change the schema, and which schema is served.
 
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -9,7 +11,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions};
 use uuid::Uuid;
 
 use crate::support::cluster::{Cluster, Folder, shared_server, shared_server_url};
-use crate::support::process::{Dev, Said, gpuaas, run};
+use crate::support::process::{Dev, Said, gpuaas, interrupt, run};
 
 /// An empty database on the shared server, dropped with the test.
 struct Scratch {
@@ -35,11 +37,17 @@ impl Scratch {
     }
 
     fn serve(&self) -> Command {
+        self.serve_on("127.0.0.1:0")
+    }
+
+    fn serve_on(&self, address: &str) -> Command {
         gpuaas(&[
             "serve",
             "--api-only",
             "--listen",
-            "127.0.0.1:0",
+            address,
+            "--set",
+            "auth.allow_nobody=true",
             "--database-url",
             &stepped_down(&self.url),
         ])
@@ -74,7 +82,8 @@ async fn make_app_role() {
 #[tokio::test]
 async fn serve_refuses_an_empty_database_and_names_the_command() {
     let scratch = Scratch::new().await;
-    let said: Said = gpuaas(&["serve", "--database-url", &scratch.url]).output().unwrap().into();
+    let serve = ["serve", "--set", "auth.allow_nobody=true", "--database-url", &scratch.url];
+    let said: Said = gpuaas(&serve).output().unwrap().into();
     assert_eq!(said.code, Some(2));
     assert!(said.stderr.contains("run `gpuaas migrate`"), "{said:?}");
 }
@@ -121,6 +130,28 @@ async fn serve_runs_on_one_release_newer_and_refuses_two() {
     assert!(said.stderr.contains("upgrade the binary"), "{said:?}");
     let said = scratch.migrate();
     assert!(said.code == Some(2) && said.stderr.contains("newer release"), "{said:?}");
+}
+
+#[tokio::test]
+async fn serve_has_no_issuer_of_its_own() {
+    make_app_role().await;
+    let scratch = Scratch::new().await;
+    assert_eq!(scratch.migrate().code, Some(0));
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).unwrap();
+    let mut serving = scratch.serve_on(&free.to_string()).stderr(Stdio::null()).spawn().unwrap();
+    let mut stream = loop {
+        match TcpStream::connect(free) {
+            Ok(stream) => break stream,
+            Err(_) => assert!(serving.try_wait().unwrap().is_none(), "it serves"),
+        }
+    };
+    let path = "/realms/gpuaas/.well-known/openid-configuration";
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: {free}\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    interrupt(&serving);
+    assert!(serving.wait().unwrap().success());
+    assert!(answer.starts_with("HTTP/1.1 404") && answer.contains("route_not_found"), "{answer}");
 }
 
 #[test]

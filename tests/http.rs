@@ -1,5 +1,6 @@
-//! The workflow API's promises, told over the real router on a real database. The client here speaks HTTP in process.
+//! The API's promises, told over the real router on a real database. The client here speaks HTTP in process.
 
+mod bad_input;
 mod bulk_retry;
 mod operate;
 mod read;
@@ -15,11 +16,17 @@ use serde_json::Value;
 use tower::ServiceExt;
 use uuid::Uuid;
 
+use crate::support::realm::{self, Realm};
 use crate::support::story::Story;
 
+/// Somebody who speaks to the platform.
+#[derive(Clone)]
 pub struct Http {
     pub state: State,
+    pub realm: Realm,
     router: Router,
+    /// What is sent as `Authorization: Bearer`; nothing if empty.
+    bearer: String,
 }
 
 pub struct Answer {
@@ -48,10 +55,29 @@ impl Answer {
 }
 
 impl Http {
-    pub fn over(story: &Story) -> Http {
+    /// The platform's superadmin, in a place where everybody of the realm has settled.
+    pub async fn over(story: &Story) -> Http {
+        realm::settle(&story.pool).await;
         let build = Build { name: "gpuaas", version: "test", git: None, schema: 0 };
-        let state = State::new(story.engine.clone(), build);
-        Http { router: api::router(state.clone()), state }
+        let realm = Realm::new();
+        let state = State::new(story.engine.clone(), build, realm.keys.clone());
+        let (router, bearer) = (api::router(state.clone(), Router::new()), realm.token("admin"));
+        Http { router, state, realm, bearer }
+    }
+
+    /// The same platform, spoken to by somebody else.
+    pub fn acting(&self, username: &str) -> Http {
+        self.bearing(&self.realm.token(username))
+    }
+
+    pub fn bearing(&self, token: &str) -> Http {
+        Http { bearer: token.to_owned(), ..self.clone() }
+    }
+
+    /// Another process of the same platform, which shares nothing but the database.
+    pub fn elsewhere(&self) -> Http {
+        let state = State::new(self.state.engine.clone(), self.state.build.clone(), self.realm.keys.clone());
+        Http { router: api::router(state.clone(), Router::new()), state, ..self.clone() }
     }
 
     pub async fn get(&self, path: &str) -> Answer {
@@ -62,6 +88,18 @@ impl Http {
         self.send(Method::POST, path, &[], Some(body)).await
     }
 
+    pub async fn patch(&self, path: &str, body: Value) -> Answer {
+        self.send(Method::PATCH, path, &[], Some(body)).await
+    }
+
+    pub async fn put(&self, path: &str, body: Value) -> Answer {
+        self.send(Method::PUT, path, &[], Some(body)).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Answer {
+        self.send(Method::DELETE, path, &[], None).await
+    }
+
     pub async fn send(
         &self,
         method: Method,
@@ -69,14 +107,26 @@ impl Http {
         headers: &[(&str, &str)],
         body: Option<Value>,
     ) -> Answer {
+        let body = body.map(|json| json.to_string());
+        self.send_text(method, path, headers, body).await
+    }
+
+    /// A body to the letter.
+    pub async fn send_text(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<String>,
+    ) -> Answer {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let body = match body {
-            Some(json) => {
+            Some(text) => {
                 request = request.header("content-type", "application/json");
-                Body::from(json.to_string())
+                Body::from(text)
             }
             None => Body::empty(),
         };
@@ -87,14 +137,22 @@ impl Http {
     }
 
     /// The answer's head, its body still open.
-    pub async fn open(&self, request: Request<Body>) -> axum::response::Response {
+    pub async fn open(&self, mut request: Request<Body>) -> axum::response::Response {
+        if !self.bearer.is_empty() {
+            let value = format!("Bearer {}", self.bearer).parse().expect("a header");
+            request.headers_mut().insert("authorization", value);
+        }
         self.router.clone().oneshot(request).await.expect("an answer")
     }
 }
 
 /// A route of the project that `Story` starts its runs in.
 pub fn project(path: &str) -> String {
-    format!("/api/v1/projects/{}{path}", Uuid::from_u128(1))
+    format!("/api/v1/projects/{}{path}", realm::EXAMPLE)
+}
+
+pub fn organization(path: &str) -> String {
+    format!("/api/v1/organizations/{}{path}", realm::DEMO)
 }
 
 pub fn admin(path: &str) -> String {

@@ -6,9 +6,12 @@
 
 mod architecture;
 mod dev_config;
+mod dev_people;
 mod dev_schema;
+mod dev_secrets;
 mod dev_start;
 mod durable;
 mod http;
+mod identity;
 mod lifecycle;
 mod support;

@@ -6,6 +6,7 @@ pub mod failing;
 pub mod outsider;
 pub mod process;
 pub mod proxy;
+pub mod realm;
 pub mod slow;
 pub mod story;
 pub mod world;

@@ -3,20 +3,43 @@
 //! One file per resource, each with serde for the wire and utoipa for the API document. The server builds its
 //! answers from these types and the command line reads them, so the two cannot drift apart.
 
+pub mod audit;
 pub mod bulk_retry;
 pub mod error;
+pub mod federated_trust;
+pub mod me;
+pub mod member;
 pub mod operate;
+pub mod organization;
 pub mod page;
+pub mod policy;
 pub mod process;
+pub mod project;
+pub mod role;
 pub mod schedule;
+pub mod service_account;
+pub mod token;
 pub mod workflow;
 
+pub use audit::{AuditActor, AuditEntry, AuditResult};
 pub use bulk_retry::{BulkRetry, BulkRetryFilter, BulkRetryReport, BulkVerdict, Verdict};
 pub use error::{ErrorEnvelope, Invalid, Problem};
+pub use federated_trust::{FederatedTrust, NewFederatedTrust};
+pub use me::{Me, MyGrant};
+pub use member::{Member, MemberPatch, NewMember};
 pub use operate::{Operate, Operated};
+pub use organization::{NewOrganization, Organization, OrganizationPatch};
 pub use page::Page;
+pub use policy::{Policy, PolicyValue, SetPolicy};
 pub use process::Version;
+pub use project::{NewProject, Project, ProjectPatch};
+pub use role::{NewRole, Role, RolePatch};
 pub use schedule::{MissedTicks, Overlap, Schedule};
+pub use service_account::{
+    NewServiceAccount, RotateKey, ServiceAccount, ServiceAccountKey, ServiceAccountStatus,
+    ServiceAccountWithKey,
+};
+pub use token::{AccessToken, OAuthError, ServiceAccountTokenRequest, TokenExchangeRequest};
 pub use workflow::{
     Attempt, AttemptOutcome, RunStatus, Step, StepKind, StepState, StuckCause, StuckCode, WorkflowHandle,
     WorkflowRun, WorkflowRunDetail,

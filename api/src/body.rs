@@ -2,6 +2,9 @@
 //! with a JSON Pointer, and only then is the value read into its type.
 
 mod check;
+mod strict;
+
+use std::time::Duration;
 
 use api_types::Invalid;
 use axum::body::Bytes;
@@ -17,28 +20,37 @@ use crate::error::ApiError;
 /// The body limit of every route that does not say otherwise.
 pub(crate) const MAX_BYTES: usize = 1 << 20;
 
-/// A request body. An empty one without content type stands for `{}`.
-pub(crate) struct Body<T>(pub(crate) T);
+/// A body that trickles in for longer is not waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
 
-impl<T: DeserializeOwned + ToSchema, S: Send + Sync> FromRequest<S> for Body<T> {
-    type Rejection = ApiError;
-
-    async fn from_request(request: Request, state: &S) -> Result<Body<T>, ApiError> {
-        let media_type = MediaType::of(request.headers());
-        let bytes =
-            Bytes::from_request(request, state).await.map_err(|rejection| match rejection.status() {
-                StatusCode::PAYLOAD_TOO_LARGE => ApiError::new(
-                    ErrorCode::PayloadTooLarge,
-                    format!("The body is larger than {MAX_BYTES} bytes."),
-                ),
-                _ => ApiError::new(ErrorCode::InvalidRequest, "The body could not be read to its end."),
-            })?;
-        match (bytes.is_empty(), media_type) {
-            (true, MediaType::Absent) => read(Value::Object(serde_json::Map::new())).map(Body),
-            (_, MediaType::Json) => parse(&bytes).and_then(read).map(Body),
-            _ => Err(ApiError::new(ErrorCode::UnsupportedMediaType, "Send the body as application/json.")),
+/// The bytes as they were sent, and what they say. An empty body without content type stands for `{}`.
+pub(crate) async fn read<T: DeserializeOwned + ToSchema>(request: Request) -> Result<(Bytes, T), ApiError> {
+    let media_type = MediaType::of(request.headers());
+    let bytes = bytes(request).await?;
+    let value = match (bytes.is_empty(), media_type) {
+        (true, MediaType::Absent) => Value::Object(serde_json::Map::new()),
+        (_, MediaType::Json) => parse(&bytes)?,
+        _ => {
+            return Err(ApiError::new(ErrorCode::UnsupportedMediaType, "Send the body as application/json."));
         }
-    }
+    };
+    Ok((bytes, checked(value)?))
+}
+
+pub(crate) async fn bytes(request: Request) -> Result<Bytes, ApiError> {
+    bytes_within(PATIENCE, request).await
+}
+
+async fn bytes_within(patience: Duration, request: Request) -> Result<Bytes, ApiError> {
+    let refused = |why: &str| ApiError::new(ErrorCode::InvalidRequest, why);
+    let read = tokio::time::timeout(patience, Bytes::from_request(request, &())).await;
+    let whole = read.map_err(|_| refused("The body took too long to arrive."))?;
+    whole.map_err(|rejection| match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            ApiError::new(ErrorCode::PayloadTooLarge, format!("The body is larger than {MAX_BYTES} bytes."))
+        }
+        _ => refused("The body could not be read to its end."),
+    })
 }
 
 enum MediaType {
@@ -65,11 +77,12 @@ impl MediaType {
 }
 
 fn parse(bytes: &[u8]) -> Result<Value, ApiError> {
-    serde_json::from_slice(bytes)
+    strict::from_slice(bytes)
         .map_err(|error| ApiError::new(ErrorCode::InvalidRequest, format!("The body is not JSON: {error}.")))
 }
 
-fn read<T: DeserializeOwned + ToSchema>(value: Value) -> Result<T, ApiError> {
+/// The value as a `T`, or everything that is wrong with it.
+fn checked<T: DeserializeOwned + ToSchema>(value: Value) -> Result<T, ApiError> {
     let problems = check::problems::<T>(&value);
     if !problems.is_empty() {
         return Err(ApiError::listing(ErrorCode::ValidationError, problems));
@@ -79,4 +92,17 @@ fn read<T: DeserializeOwned + ToSchema>(value: Value) -> Result<T, ApiError> {
         let problem = Invalid { pointer: String::new(), message: error.to_string() };
         ApiError::listing(ErrorCode::ValidationError, vec![problem])
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_body_that_never_comes_is_not_waited_for() {
+        let trickle = futures::stream::pending::<Result<Vec<u8>, std::convert::Infallible>>();
+        let request = Request::new(axum::body::Body::from_stream(trickle));
+        let refused = bytes_within(Duration::from_millis(1), request).await.unwrap_err();
+        assert_eq!(refused.code, ErrorCode::InvalidRequest);
+    }
 }

@@ -1,16 +1,17 @@
 //! What is true of every request: it has a correlation id that is echoed and logged, it is counted and timed, and
 //! whatever goes wrong, the answer has the one error shape.
 
+use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
 use api_types::{ErrorEnvelope, Problem};
-use axum::extract::{FromRequestParts, MatchedPath, Request, State as Shared};
+use axum::extract::{ConnectInfo, FromRequestParts, MatchedPath, Request, State as Shared};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use domain::{CorrelationId, ErrorCode, TraceParent};
-use engine::Asker;
+use store::audit::NewEntry;
 use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
@@ -21,19 +22,39 @@ use crate::trace::continue_trace;
 const REQUEST_ID: &str = "x-request-id";
 const CORRELATION_ID: &str = "x-correlation-id";
 const PROBLEM_JSON: &str = "application/problem+json";
+/// As much of a `User-Agent` as the audit log keeps.
+const USER_AGENT_LENGTH: usize = 256;
 
-/// The ids that tie together everything a request sets off.
+/// What ties together everything a request sets off, and where the request came from.
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
     pub(crate) correlation_id: CorrelationId,
     pub(crate) trace_parent: Option<TraceParent>,
+    /// The other end of the connection; behind a proxy, the proxy.
+    ip: Option<IpAddr>,
+    user_agent: Option<String>,
 }
 
 impl Context {
-    /// Who asks. Until callers authenticate, everybody who reaches the loopback address is the same operator.
-    pub(crate) fn asker(&self, reason: Option<String>) -> Asker {
-        Asker { actor: "local-operator".to_owned(), reason, correlation_id: self.correlation_id.to_string() }
+    /// The beginning of an audit entry, before it is known who acts.
+    pub(crate) fn entry(&self) -> NewEntry {
+        NewEntry {
+            correlation_id: self.correlation_id.to_string(),
+            ip: self.ip.map(|ip| ip.to_string()),
+            user_agent: self.user_agent.clone(),
+            ..NewEntry::default()
+        }
     }
+}
+
+/// On an answer whose error has a form of its own, which other protocols prescribe.
+#[derive(Clone, Copy)]
+pub(crate) struct OwnShape;
+
+/// For routes of other protocols: their errors stay as they are.
+pub(crate) async fn keep_shape(mut answer: Response) -> Response {
+    answer.extensions_mut().insert(OwnShape);
+    answer
 }
 
 impl<S: Sync> FromRequestParts<S> for Context {
@@ -51,7 +72,7 @@ impl<S: Sync> FromRequestParts<S> for Context {
 /// The outermost layer.
 pub(crate) async fn edge(Shared(state): Shared<State>, mut request: Request, next: Next) -> Response {
     let began = Instant::now();
-    let (context, refusal) = identify(request.headers());
+    let (context, refusal) = identify(&request);
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let span = span(&request, route.as_deref(), &context);
     let method = request.method().clone();
@@ -71,23 +92,27 @@ pub(crate) async fn edge(Shared(state): Shared<State>, mut request: Request, nex
 }
 
 /// A caller may name its request; a name that breaks the rules is refused rather than silently replaced.
-fn identify(headers: &HeaderMap) -> (Context, Option<ApiError>) {
-    let trace_parent =
-        headers.get("traceparent").and_then(|value| value.to_str().ok()).and_then(TraceParent::from_header);
+fn identify(request: &Request) -> (Context, Option<ApiError>) {
+    let headers = request.headers();
+    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     let mut named = headers.get_all(REQUEST_ID).iter();
     let (given, extra) = (named.next(), named.next());
     let chosen = given.map(|value| value.to_str().ok().and_then(|text| text.parse::<CorrelationId>().ok()));
-    match (chosen, extra) {
-        (None, _) => (Context { correlation_id: CorrelationId::generate(), trace_parent }, None),
-        (Some(Some(correlation_id)), None) => (Context { correlation_id, trace_parent }, None),
+    let (correlation_id, refusal) = match (chosen, extra) {
+        (None, _) => (CorrelationId::generate(), None),
+        (Some(Some(chosen)), None) => (chosen, None),
         (Some(_), _) => {
-            let refusal = ApiError::new(
-                ErrorCode::InvalidRequest,
-                "X-Request-ID must appear once, with 1 to 128 characters of [A-Za-z0-9._:-].",
-            );
-            (Context { correlation_id: CorrelationId::generate(), trace_parent }, Some(refusal))
+            let rule = "X-Request-ID must appear once, with 1 to 128 characters of [A-Za-z0-9._:-].";
+            (CorrelationId::generate(), Some(ApiError::new(ErrorCode::InvalidRequest, rule)))
         }
-    }
+    };
+    let context = Context {
+        correlation_id,
+        trace_parent: text("traceparent").and_then(TraceParent::from_header),
+        ip: request.extensions().get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip()),
+        user_agent: text("user-agent").map(|agent| agent.chars().take(USER_AGENT_LENGTH).collect()),
+    };
+    (context, refusal)
 }
 
 /// The fields that later code fills in (`Span::record`) must be named here.
@@ -141,7 +166,8 @@ fn accepts_problem(headers: &HeaderMap) -> bool {
 /// status, from which the code follows.
 fn in_one_shape(mut answer: Response, context: &Context, wants_problem: bool) -> Response {
     let status = answer.status();
-    if !status.is_client_error() && !status.is_server_error() {
+    let is_error = status.is_client_error() || status.is_server_error();
+    if !is_error || answer.extensions().get::<OwnShape>().is_some() {
         return answer;
     }
     let error = answer.extensions_mut().remove::<ApiError>().unwrap_or_else(|| of_status(status));
@@ -159,6 +185,9 @@ fn in_one_shape(mut answer: Response, context: &Context, wants_problem: bool) ->
     let (mut head, _) = answer.into_parts();
     head.headers.remove(header::CONTENT_LENGTH);
     head.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    if status == StatusCode::UNAUTHORIZED {
+        head.headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
     if let Some(seconds) = error.retry_after {
         head.headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }

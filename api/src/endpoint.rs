@@ -6,6 +6,7 @@
 use axum::handler::Handler;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use domain::ErrorCode;
+use utoipa::ToSchema;
 use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
@@ -14,7 +15,6 @@ use utoipa::openapi::schema::{
     ArrayBuilder, KnownFormat, ObjectBuilder, Ref, SchemaFormat, SchemaType, Type,
 };
 use utoipa::openapi::{RefOr, Required, Schema};
-use utoipa::{PartialSchema, ToSchema};
 
 use crate::state::State;
 
@@ -28,6 +28,8 @@ pub(crate) struct Endpoint {
     pub(crate) answers: Vec<(u16, Response)>,
     pub(crate) refusals: Vec<ErrorCode>,
     pub(crate) schemas: Vec<NamedSchema>,
+    /// Another protocol prescribes the errors, all of which are among the answers.
+    pub(crate) own_errors: bool,
     mount: Box<dyn Fn(MethodFilter) -> MethodRouter<State>>,
 }
 
@@ -45,6 +47,7 @@ impl Endpoint {
             answers: Vec::new(),
             refusals: Vec::new(),
             schemas: Vec::new(),
+            own_errors: false,
             mount: Box::new(move |method| on(method, handler.clone())),
         }
     }
@@ -76,11 +79,13 @@ impl Endpoint {
 
     /// A JSON body that may be left out when every field is optional.
     pub(crate) fn body<T: ToSchema>(mut self) -> Endpoint {
+        let fields = serde_json::to_value(T::schema()).unwrap_or_default();
+        let needed = fields["required"].as_array().is_some_and(|names| !names.is_empty());
         let content = ContentBuilder::new().schema(Some(self.component::<T>())).build();
         self.body = Some(
             RequestBodyBuilder::new()
                 .content("application/json", content)
-                .required(Some(Required::False))
+                .required(Some(if needed { Required::True } else { Required::False }))
                 .build(),
         );
         self.refuses(&[
@@ -88,6 +93,20 @@ impl Endpoint {
             ErrorCode::PayloadTooLarge,
             ErrorCode::UnsupportedMediaType,
         ])
+    }
+
+    /// A form, as other protocols have it; they have their own errors too.
+    pub(crate) fn form<T: ToSchema>(mut self) -> Endpoint {
+        self.own_errors = true;
+        let content = ContentBuilder::new().schema(Some(self.component::<T>())).build();
+        let body = RequestBodyBuilder::new().content("application/x-www-form-urlencoded", content);
+        self.body = Some(body.required(Some(Required::True)).build());
+        self
+    }
+
+    pub(crate) fn answers_nothing(mut self, description: &str) -> Endpoint {
+        self.answers.push((204, ResponseBuilder::new().description(description).build()));
+        self
     }
 
     pub(crate) fn answers<T: ToSchema>(mut self, status: u16, description: &str) -> Endpoint {
@@ -109,7 +128,7 @@ impl Endpoint {
             .required("next_cursor");
         let name = format!("{}Page", T::name());
         self.schemas.push((name.clone(), page.into()));
-        self.query("limit", u16::schema(), "Items on a page: 1 to 200, 50 unless said otherwise.")
+        self.query("limit", whole_number(1, 200), "Items on a page: 1 to 200, 50 unless said otherwise.")
             .query("cursor", text(), "The `next_cursor` of the page before.")
             .answer(200, description, "application/json", Ref::from_schema_name(name).into())
     }
@@ -142,6 +161,14 @@ impl Endpoint {
 
 pub(crate) fn text() -> RefOr<Schema> {
     ObjectBuilder::new().schema_type(Type::String).into()
+}
+
+pub(crate) fn text_like(pattern: &str) -> RefOr<Schema> {
+    ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern)).into()
+}
+
+fn whole_number(least: i64, most: i64) -> RefOr<Schema> {
+    ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(least)).maximum(Some(most)).into()
 }
 
 pub(crate) fn text_as(format: KnownFormat) -> RefOr<Schema> {

@@ -17,11 +17,13 @@ pub struct ApiError {
     pub details: Map<String, Value>,
     /// Seconds after which trying again makes sense.
     pub retry_after: Option<u32>,
+    /// Whether the audit log must tell of it although its code is no denial.
+    pub(crate) denial: bool,
 }
 
 impl ApiError {
     pub fn new(code: ErrorCode, message: impl Into<String>) -> ApiError {
-        ApiError { code, message: message.into(), details: Map::new(), retry_after: None }
+        ApiError { code, message: message.into(), details: Map::new(), retry_after: None, denial: false }
     }
 
     /// The code's own explanation says it all.
@@ -37,6 +39,18 @@ impl ApiError {
     pub fn retry_after(mut self, seconds: u32) -> ApiError {
         self.retry_after = Some(seconds);
         self
+    }
+
+    /// Refused for what was asked, not for how: the audit log tells of it.
+    pub(crate) fn told_as_denial(mut self) -> ApiError {
+        self.denial = true;
+        self
+    }
+
+    /// One thing that is wrong with a body.
+    pub(crate) fn invalid(pointer: &str, message: impl Into<String>) -> ApiError {
+        let problem = Invalid { pointer: pointer.to_owned(), message: message.into() };
+        ApiError::listing(ErrorCode::ValidationError, vec![problem])
     }
 
     /// All that is wrong with a request, at once.
@@ -75,6 +89,9 @@ impl From<sqlx::Error> for ApiError {
                 ErrorCode::InvalidRequest,
                 "A text holds a character that cannot be stored, such as NUL.",
             ),
+            sqlx::Error::Database(refusal) if refusal.is_unique_violation() => {
+                ApiError::plain(ErrorCode::AlreadyExists)
+            }
             _ => ApiError::internal(&error),
         }
     }

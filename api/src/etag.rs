@@ -3,7 +3,9 @@
 use axum::extract::FromRequestParts;
 use axum::http::header;
 use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
 use domain::ErrorCode;
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::error::ApiError;
@@ -13,6 +15,21 @@ pub(crate) fn tag(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
     let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
     format!("\"{hex}\"")
+}
+
+/// A resource, with the tag of its very bytes.
+pub(crate) struct Tagged<T>(pub(crate) T);
+
+impl<T: Serialize> IntoResponse for Tagged<T> {
+    fn into_response(self) -> Response {
+        match serde_json::to_vec(&self.0) {
+            Ok(bytes) => {
+                let json = (header::CONTENT_TYPE, "application/json".to_owned());
+                ([json, (header::ETAG, tag(&bytes))], bytes).into_response()
+            }
+            Err(error) => ApiError::internal(&error).into_response(),
+        }
+    }
 }
 
 /// The caller's condition: only change what I have seen.
@@ -26,11 +43,24 @@ pub(crate) enum IfMatch {
 
 impl IfMatch {
     /// Weak tags never match here: the comparison that guards a change is the strong one.
-    pub(crate) fn holds(&self, current: &str) -> bool {
+    fn holds(&self, current: &str) -> bool {
         match self {
             IfMatch::Absent | IfMatch::Any => true,
             IfMatch::OneOf(tags) => tags.iter().any(|tag| tag == current),
         }
+    }
+
+    /// Compare while the resource is held still, so that the tag is still true when the change happens.
+    pub(crate) fn require(&self, current: &impl Serialize) -> Result<(), ApiError> {
+        if *self == IfMatch::Absent {
+            return Ok(());
+        }
+        let bytes = serde_json::to_vec(current).map_err(|error| ApiError::internal(&error))?;
+        let tag = tag(&bytes);
+        if self.holds(&tag) {
+            return Ok(());
+        }
+        Err(ApiError::plain(ErrorCode::PreconditionFailed).with("etag", tag))
     }
 
     fn read(value: &str) -> IfMatch {

@@ -1,21 +1,40 @@
 //! The HTTP face of the platform: one axum server that every route joins.
 //!
 //! `router.rs` is the table of contents. A handler is one transaction: it reads the request, changes rows, starts or
-//! operates runs through the engine, and answers. What is true of every request lives in `edge.rs`.
+//! operates runs through the engine, and answers. What is true of every request lives in `edge.rs`; who may come in, in
+//! `gate.rs`; what a change owes besides its effect (audit, first answer), in `mutation.rs`.
 
+mod access;
+mod audit;
+mod auth;
 mod body;
+mod caller;
 mod edge;
 mod endpoint;
 mod error;
 mod etag;
+mod federated_trusts;
+mod gate;
 mod health;
+mod identity;
+mod me;
+mod members;
 mod metrics;
+mod mutation;
 mod openapi;
+mod organizations;
+mod paging;
 mod params;
+mod path;
+mod places;
+mod policies;
+mod projects;
+mod rate;
+mod roles;
 mod router;
 mod schedules;
-mod scope;
 mod serve;
+mod service_accounts;
 mod state;
 mod trace;
 mod wait;
@@ -25,4 +44,4 @@ pub use error::ApiError;
 pub use openapi::document;
 pub use router::router;
 pub use serve::{ServeError, serve};
-pub use state::{Build, State};
+pub use state::{Build, Keys, State};

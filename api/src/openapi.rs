@@ -1,5 +1,5 @@
 //! The API document (`OpenAPI` 3.1), written from the route table: parameters, bodies, answers and every error code
-//! of every route, with the permission key as `x-permission`.
+//! of every route, with what it asks of its caller as `x-permission`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -16,15 +16,33 @@ use utoipa::openapi::path::{
 };
 use utoipa::openapi::response::{Response, ResponseBuilder};
 use utoipa::openapi::schema::{ComponentsBuilder, KnownFormat, Ref};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder, PathItem, Required};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::endpoint::{NamedSchema, text, text_as};
-use crate::router::{PROJECT, Route, routes};
+use crate::access::Access;
+use crate::endpoint::{NamedSchema, text, text_as, text_like};
+use crate::gate::Place;
+use crate::router::{ADMIN, ORGANIZATION, PROJECT, ROOT, Route, routes};
 
 /// Any route may answer these.
 const EVERYWHERE: [ErrorCode; 3] =
     [ErrorCode::InvalidRequest, ErrorCode::InternalError, ErrorCode::ServiceUnavailable];
+
+/// Any route behind a gate.
+const GATED: [ErrorCode; 6] = [
+    ErrorCode::TokenMissing,
+    ErrorCode::TokenInvalid,
+    ErrorCode::TokenExpired,
+    ErrorCode::TokenScopeInvalid,
+    ErrorCode::RateLimited,
+    ErrorCode::UpstreamError,
+];
+
+/// Any route that changes something.
+const MUTATIONS: [ErrorCode; 2] = [ErrorCode::IdempotencyInProgress, ErrorCode::IdempotencyKeyReused];
+
+const BEARER: &str = "bearer";
 
 pub(crate) async fn serve() -> Json<&'static Value> {
     static DOCUMENT: OnceLock<Value> = OnceLock::new();
@@ -47,8 +65,16 @@ pub fn document() -> OpenApi {
     OpenApiBuilder::new()
         .info(info)
         .paths(paths)
-        .components(Some(ComponentsBuilder::new().schemas_from_iter(schemas).build()))
+        .components(Some(
+            ComponentsBuilder::new().schemas_from_iter(schemas).security_scheme(BEARER, bearer()).build(),
+        ))
         .build()
+}
+
+fn bearer() -> SecurityScheme {
+    let about = "A token of an issuer the platform trusts, or one of the platform's own for machines.";
+    let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).bearer_format("JWT");
+    SecurityScheme::Http(scheme.description(Some(about)).build())
 }
 
 fn error_schemas() -> Vec<NamedSchema> {
@@ -61,18 +87,28 @@ fn error_schemas() -> Vec<NamedSchema> {
 }
 
 fn http_method(method: &Method) -> HttpMethod {
-    if *method == Method::GET { HttpMethod::Get } else { HttpMethod::Post }
+    match *method {
+        Method::POST => HttpMethod::Post,
+        Method::PUT => HttpMethod::Put,
+        Method::PATCH => HttpMethod::Patch,
+        Method::DELETE => HttpMethod::Delete,
+        _ => HttpMethod::Get,
+    }
 }
 
 fn operation(route: Route) -> Operation {
-    let side = if route.path.starts_with(PROJECT) { "project" } else { "admin" };
+    let extensions = ExtensionsBuilder::new().add("x-permission", route.access.as_str()).build();
     let mut operation = OperationBuilder::new()
-        .operation_id(Some(format!("{side}_{}", route.endpoint.name)))
+        .operation_id(Some(operation_id(&route)))
         .summary(Some(route.endpoint.summary))
         .tag(tag(&route.path))
-        .extensions(Some(ExtensionsBuilder::new().add("x-permission", route.permission.as_str()).build()));
+        .extensions(Some(extensions))
+        .securities(Some(securities(route.access)));
     for name in path_params(&route.path) {
         operation = operation.parameter(path_param(name));
+    }
+    if route.is_mutation() {
+        operation = operation.parameter(idempotency_key());
     }
     let refusals = refusals(&route);
     operation = operation.parameters(Some(route.endpoint.params)).request_body(route.endpoint.body);
@@ -85,9 +121,38 @@ fn operation(route: Route) -> Operation {
     operation.build()
 }
 
+/// The same endpoint may serve several places.
+fn operation_id(route: &Route) -> String {
+    let name = route.endpoint.name;
+    match route.place {
+        Place::Project => format!("project_{name}"),
+        Place::Organization => format!("organization_{name}"),
+        Place::Platform => format!("admin_{name}"),
+        Place::Nowhere => name.to_owned(),
+    }
+}
+
+fn securities(access: Access) -> Vec<SecurityRequirement> {
+    if access == Access::Public {
+        return Vec::new();
+    }
+    vec![SecurityRequirement::new(BEARER, Vec::<String>::new())]
+}
+
+fn idempotency_key() -> ParameterBuilder {
+    let about = "Names this change: sent again with the same body, the first answer comes again and nothing happens twice.";
+    ParameterBuilder::new()
+        .name("X-Idempotency-Key")
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .description(Some(about))
+        .schema(Some(text_like("^[!-~]{1,128}$")))
+}
+
 /// The first fixed word after the prefix: `workflows`, `schedules`, …
 fn tag(path: &str) -> &str {
-    let rest = path.trim_start_matches(PROJECT).trim_start_matches(crate::router::ADMIN);
+    let prefix = [PROJECT, ORGANIZATION, ADMIN, ROOT].into_iter().find(|prefix| path.starts_with(prefix));
+    let rest = path.trim_start_matches(prefix.unwrap_or_default());
     rest.trim_start_matches('/').split('/').next().unwrap_or_default()
 }
 
@@ -104,10 +169,30 @@ fn path_param(name: &str) -> ParameterBuilder {
         .schema(Some(schema))
 }
 
+/// What a route may answer besides success: what it says itself, and what its place and its gate add.
 fn refusals(route: &Route) -> BTreeMap<u16, BTreeSet<ErrorCode>> {
-    let of_project = route.path.starts_with(PROJECT).then_some(ErrorCode::ProjectNotFound);
+    if route.endpoint.own_errors {
+        return BTreeMap::new();
+    }
+    let mut codes = EVERYWHERE.to_vec();
+    if route.access != Access::Public {
+        codes.extend(GATED);
+    }
+    if let Access::Key(_) = route.access {
+        codes.push(ErrorCode::InsufficientPermissions);
+    }
+    if route.is_mutation() {
+        codes.extend(MUTATIONS);
+    }
+    codes.extend(match route.place {
+        Place::Project => Some(ErrorCode::ProjectNotFound),
+        Place::Organization => Some(ErrorCode::OrganizationNotFound),
+        Place::Platform => Some(ErrorCode::AdminRequired),
+        Place::Nowhere => None,
+    });
+    codes.extend(&route.endpoint.refusals);
     let mut by_status: BTreeMap<u16, BTreeSet<ErrorCode>> = BTreeMap::new();
-    for code in EVERYWHERE.into_iter().chain(of_project).chain(route.endpoint.refusals.iter().copied()) {
+    for code in codes {
         by_status.entry(code.status()).or_default().insert(code);
     }
     by_status

@@ -49,6 +49,17 @@ impl Params {
         values
     }
 
+    /// For a list that is always whole: its parameters are those of every list, and it has no second page.
+    pub(crate) fn only_page(&mut self) {
+        let rule = "a number from 1 to 200";
+        if self.parsed::<u16>("limit", rule).is_some_and(|limit| !(1..=200).contains(&limit)) {
+            self.problem("limit", format!("must be {rule}"));
+        }
+        if self.text("cursor").is_some() {
+            self.problem("cursor", "is not a cursor of this list");
+        }
+    }
+
     pub(crate) fn problem(&mut self, name: &str, message: impl Into<String>) {
         self.problems.push(Invalid { pointer: format!("/{name}"), message: message.into() });
     }
@@ -80,6 +91,13 @@ impl<S: Send + Sync> FromRequestParts<S> for Params {
         let Query(pairs) = Query::<Vec<(String, String)>>::from_request_parts(parts, state)
             .await
             .map_err(|rejection| ApiError::new(ErrorCode::InvalidRequest, rejection.body_text()))?;
+        // What is no text was replaced while decoding; it must not match something that is.
+        if pairs.iter().any(|(name, value)| name.contains('\u{FFFD}') || value.contains('\u{FFFD}')) {
+            return Err(ApiError::new(
+                ErrorCode::InvalidRequest,
+                "The query holds bytes that are not UTF-8.",
+            ));
+        }
         Ok(Params { pairs, asked: Vec::new(), problems: Vec::new() })
     }
 }

@@ -1,6 +1,7 @@
-//! The table of contents: every route, and beside it the permission key it asks for.
+//! The table of contents: every route, and beside it what it asks of its caller.
 //!
-//! Layers, from the outside in: the edge (ids, log, metrics, error shape), a deadline, panics, the body limit.
+//! Layers, from the outside in: the edge (ids, log, metrics, error shape), a deadline, panics, the body limit, and at each
+//! route its gate.
 
 use std::any::Any;
 use std::time::Duration;
@@ -8,53 +9,106 @@ use std::time::Duration;
 use axum::extract::DefaultBodyLimit;
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodFilter, get as plain_get};
+use axum::routing::{MethodFilter, MethodRouter, get as plain_get};
 use axum::{Router, middleware};
-use domain::Permission::{self, WorkflowsOperate, WorkflowsRead};
+use domain::Permission::{
+    AllocationsRead, AuditRead, IamMemberManage, IamServiceAccountManage, IamServiceAccountRead,
+    WorkflowsOperate, WorkflowsRead,
+};
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::timeout::TimeoutLayer;
 
+use crate::access::Access::{self, Public, SignedIn};
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::gate::{Gate, Place, gate};
 use crate::state::State;
-use crate::{body, edge, health, metrics, openapi, schedules, wait, workflows};
+use crate::{
+    audit, auth, body, edge, federated_trusts, health, me, members, metrics, openapi, organizations,
+    policies, projects, roles, schedules, service_accounts, wait, workflows,
+};
 
+pub(crate) const ROOT: &str = "/api/v1";
 pub(crate) const PROJECT: &str = "/api/v1/projects/{project_id}";
+pub(crate) const ORGANIZATION: &str = "/api/v1/organizations/{org_id}";
 pub(crate) const ADMIN: &str = "/api/v1/admin";
 
 /// The longest a request may take to begin its answer: the longest `?wait=` and some time to work.
 const DEADLINE: Duration = wait::LONGEST.saturating_add(Duration::from_secs(15));
 
+/// The list of keys has none for organizations, projects and policies: whoever places allocations must see for whom, and
+/// whoever decides on people decides on what they belong to.
 #[rustfmt::skip]
 pub(crate) fn routes() -> Vec<Route> {
     vec![
-        get (PROJECT, "/workflows",                WorkflowsRead,    workflows::list()),
-        get (PROJECT, "/workflows/{id}",           WorkflowsRead,    workflows::show()),
-        post(PROJECT, "/workflows/{id}/retry",     WorkflowsOperate, workflows::retry()),
-        post(PROJECT, "/workflows/{id}/resume",    WorkflowsOperate, workflows::resume()),
-        post(PROJECT, "/workflows/{id}/pause",     WorkflowsOperate, workflows::pause()),
-        post(PROJECT, "/workflows/{id}/cancel",    WorkflowsOperate, workflows::cancel()),
-        get (PROJECT, "/workflows/{id}/stream",    WorkflowsRead,    workflows::stream()),
+        get   (ROOT,         "/me",                                SignedIn,                me::show()),
+        post  (ROOT,         "/auth/service-account/token",        Public,                  auth::service_account_token()),
+        post  (ROOT,         "/auth/token-exchange",               Public,                  auth::token_exchange()),
 
-        get (ADMIN,   "/workflows",                WorkflowsRead,    workflows::list()),
-        get (ADMIN,   "/workflows/stuck",          WorkflowsRead,    workflows::stuck()),
-        post(ADMIN,   "/workflows/bulk-retry",     WorkflowsOperate, workflows::bulk_retry()),
-        get (ADMIN,   "/workflows/{id}",           WorkflowsRead,    workflows::show()),
-        post(ADMIN,   "/workflows/{id}/retry",     WorkflowsOperate, workflows::retry()),
-        post(ADMIN,   "/workflows/{id}/resume",    WorkflowsOperate, workflows::resume()),
-        post(ADMIN,   "/workflows/{id}/pause",     WorkflowsOperate, workflows::pause()),
-        post(ADMIN,   "/workflows/{id}/cancel",    WorkflowsOperate, workflows::cancel()),
-        get (ADMIN,   "/workflows/{id}/stream",    WorkflowsRead,    workflows::stream()),
+        get   (ADMIN,        "/organizations",                     AllocationsRead,         organizations::list()),
+        post  (ADMIN,        "/organizations",                     IamMemberManage,         organizations::create()),
+        patch (ADMIN,        "/organizations/{id}",                IamMemberManage,         organizations::patch()),
+        get   (ADMIN,        "/projects",                          AllocationsRead,         projects::list()),
+        post  (ADMIN,        "/projects",                          IamMemberManage,         projects::create()),
+        patch (ADMIN,        "/projects/{id}",                     IamMemberManage,         projects::patch()),
+        get   (ADMIN,        "/policies",                          AuditRead,               policies::list()),
+        put   (ADMIN,        "/policies/{scope}/{scope_id}/{key}", IamMemberManage,         policies::put()),
 
-        get (ADMIN,   "/schedules",                WorkflowsRead,    schedules::list()),
-        post(ADMIN,   "/schedules/{name}/run",     WorkflowsOperate, schedules::run()),
-        post(ADMIN,   "/schedules/{name}/pause",   WorkflowsOperate, schedules::pause()),
-        post(ADMIN,   "/schedules/{name}/resume",  WorkflowsOperate, schedules::resume()),
+        get   (ORGANIZATION, "/members",                           IamMemberManage,         members::list()),
+        post  (ORGANIZATION, "/members",                           IamMemberManage,         members::create()),
+        patch (ORGANIZATION, "/members/{id}",                      IamMemberManage,         members::patch()),
+        delete(ORGANIZATION, "/members/{id}",                      IamMemberManage,         members::delete()),
+        get   (ORGANIZATION, "/roles",                             IamMemberManage,         roles::list()),
+        post  (ORGANIZATION, "/roles",                             IamMemberManage,         roles::create()),
+        patch (ORGANIZATION, "/roles/{id}",                        IamMemberManage,         roles::patch()),
+        delete(ORGANIZATION, "/roles/{id}",                        IamMemberManage,         roles::delete()),
+
+        get   (PROJECT,      "/members",                           IamMemberManage,         members::list()),
+        post  (PROJECT,      "/members",                           IamMemberManage,         members::create()),
+        patch (PROJECT,      "/members/{id}",                      IamMemberManage,         members::patch()),
+        delete(PROJECT,      "/members/{id}",                      IamMemberManage,         members::delete()),
+
+        get   (PROJECT,      "/service-accounts",                  IamServiceAccountRead,   service_accounts::list()),
+        post  (PROJECT,      "/service-accounts",                  IamServiceAccountManage, service_accounts::create()),
+        get   (PROJECT,      "/service-accounts/{id}",             IamServiceAccountRead,   service_accounts::show()),
+        delete(PROJECT,      "/service-accounts/{id}",             IamServiceAccountManage, service_accounts::delete()),
+        post  (PROJECT,      "/service-accounts/{id}/disable",     IamServiceAccountManage, service_accounts::disable()),
+        post  (PROJECT,      "/service-accounts/{id}/enable",      IamServiceAccountManage, service_accounts::enable()),
+        post  (PROJECT,      "/service-accounts/{id}/rotate-key",  IamServiceAccountManage, service_accounts::rotate_key()),
+        get   (PROJECT,      "/federated-trusts",                  IamServiceAccountRead,   federated_trusts::list()),
+        post  (PROJECT,      "/federated-trusts",                  IamServiceAccountManage, federated_trusts::create()),
+        delete(PROJECT,      "/federated-trusts/{id}",             IamServiceAccountManage, federated_trusts::delete()),
+
+        get   (PROJECT,      "/workflows",                         WorkflowsRead,           workflows::list()),
+        get   (PROJECT,      "/workflows/{id}",                    WorkflowsRead,           workflows::show()),
+        post  (PROJECT,      "/workflows/{id}/retry",              WorkflowsOperate,        workflows::retry()),
+        post  (PROJECT,      "/workflows/{id}/resume",             WorkflowsOperate,        workflows::resume()),
+        post  (PROJECT,      "/workflows/{id}/pause",              WorkflowsOperate,        workflows::pause()),
+        post  (PROJECT,      "/workflows/{id}/cancel",             WorkflowsOperate,        workflows::cancel()),
+        get   (PROJECT,      "/workflows/{id}/stream",             WorkflowsRead,           workflows::stream()),
+
+        get   (ADMIN,        "/workflows",                         WorkflowsRead,           workflows::list()),
+        get   (ADMIN,        "/workflows/stuck",                   WorkflowsRead,           workflows::stuck()),
+        post  (ADMIN,        "/workflows/bulk-retry",              WorkflowsOperate,        workflows::bulk_retry()),
+        get   (ADMIN,        "/workflows/{id}",                    WorkflowsRead,           workflows::show()),
+        post  (ADMIN,        "/workflows/{id}/retry",              WorkflowsOperate,        workflows::retry()),
+        post  (ADMIN,        "/workflows/{id}/resume",             WorkflowsOperate,        workflows::resume()),
+        post  (ADMIN,        "/workflows/{id}/pause",              WorkflowsOperate,        workflows::pause()),
+        post  (ADMIN,        "/workflows/{id}/cancel",             WorkflowsOperate,        workflows::cancel()),
+        get   (ADMIN,        "/workflows/{id}/stream",             WorkflowsRead,           workflows::stream()),
+
+        get   (ADMIN,        "/schedules",                         WorkflowsRead,           schedules::list()),
+        post  (ADMIN,        "/schedules/{name}/run",              WorkflowsOperate,        schedules::run()),
+        post  (ADMIN,        "/schedules/{name}/pause",            WorkflowsOperate,        schedules::pause()),
+        post  (ADMIN,        "/schedules/{name}/resume",           WorkflowsOperate,        schedules::resume()),
+
+        get   (PROJECT,      "/audit",                             AuditRead,               audit::list()),
+        get   (ADMIN,        "/audit",                             AuditRead,               audit::list()),
     ]
 }
 
-/// Everything the server answers.
-pub fn router(state: State) -> Router {
+/// Everything the server answers. `extra` are public routes of other protocols, whose errors keep their own shape.
+pub fn router(state: State, extra: Router) -> Router {
     let mut router = Router::new()
         .route("/livez", plain_get(health::livez))
         .route("/readyz", plain_get(health::readyz))
@@ -62,7 +116,11 @@ pub fn router(state: State) -> Router {
         .route("/metrics", plain_get(metrics::scrape))
         .route("/api/v1/openapi.json", plain_get(openapi::serve));
     for route in routes() {
-        router = router.route(&route.path, route.endpoint.mount(route.filter()));
+        router = router.route(&route.path, route.mount(&state));
+    }
+    if extra.has_routes() {
+        let extra = extra.route_layer(middleware::map_response(edge::keep_shape));
+        router = router.merge(extra.with_state(()));
     }
     layered(router, state)
 }
@@ -79,23 +137,72 @@ fn layered(router: Router<State>, state: State) -> Router {
 pub(crate) struct Route {
     pub(crate) method: Method,
     pub(crate) path: String,
-    /// The key a caller must hold: in the project of the path, or on the platform under `/admin`.
-    pub(crate) permission: Permission,
+    pub(crate) place: Place,
+    /// What the caller must hold in that place.
+    pub(crate) access: Access,
     pub(crate) endpoint: Endpoint,
 }
 
 impl Route {
+    fn new(method: Method, scope: &str, path: &str, access: impl Into<Access>, endpoint: Endpoint) -> Route {
+        let place = match scope {
+            PROJECT => Place::Project,
+            ORGANIZATION => Place::Organization,
+            ADMIN => Place::Platform,
+            _ => Place::Nowhere,
+        };
+        Route { method, path: format!("{scope}{path}"), place, access: access.into(), endpoint }
+    }
+
+    /// The handler behind its gate; a public one has none.
+    fn mount(&self, state: &State) -> MethodRouter<State> {
+        let handler = self.endpoint.mount(self.filter());
+        if self.access == Public {
+            return handler;
+        }
+        let gate_of = Gate {
+            state: state.clone(),
+            access: self.access,
+            place: self.place,
+            operation: self.endpoint.name,
+        };
+        handler.route_layer(middleware::from_fn_with_state(gate_of, gate))
+    }
+
     fn filter(&self) -> MethodFilter {
-        if self.method == Method::GET { MethodFilter::GET } else { MethodFilter::POST }
+        match self.method {
+            Method::POST => MethodFilter::POST,
+            Method::PUT => MethodFilter::PUT,
+            Method::PATCH => MethodFilter::PATCH,
+            Method::DELETE => MethodFilter::DELETE,
+            _ => MethodFilter::GET,
+        }
+    }
+
+    /// Whether the route changes something and so honours idempotency keys.
+    pub(crate) fn is_mutation(&self) -> bool {
+        self.method != Method::GET && self.access != Public
     }
 }
 
-fn get(scope: &str, path: &str, permission: Permission, endpoint: Endpoint) -> Route {
-    Route { method: Method::GET, path: format!("{scope}{path}"), permission, endpoint }
+fn get(scope: &str, path: &str, access: impl Into<Access>, endpoint: Endpoint) -> Route {
+    Route::new(Method::GET, scope, path, access, endpoint)
 }
 
-fn post(scope: &str, path: &str, permission: Permission, endpoint: Endpoint) -> Route {
-    Route { method: Method::POST, path: format!("{scope}{path}"), permission, endpoint }
+fn post(scope: &str, path: &str, access: impl Into<Access>, endpoint: Endpoint) -> Route {
+    Route::new(Method::POST, scope, path, access, endpoint)
+}
+
+fn put(scope: &str, path: &str, access: impl Into<Access>, endpoint: Endpoint) -> Route {
+    Route::new(Method::PUT, scope, path, access, endpoint)
+}
+
+fn patch(scope: &str, path: &str, access: impl Into<Access>, endpoint: Endpoint) -> Route {
+    Route::new(Method::PATCH, scope, path, access, endpoint)
+}
+
+fn delete(scope: &str, path: &str, access: impl Into<Access>, endpoint: Endpoint) -> Route {
+    Route::new(Method::DELETE, scope, path, access, endpoint)
 }
 
 /// A panic costs its own request only; what it said goes to the log.

@@ -4,16 +4,15 @@ use api_types::{MissedTicks, Operate, Overlap, Page, Schedule, WorkflowHandle};
 use axum::Json;
 use axum::extract::{Path, State as Shared};
 use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use domain::ErrorCode;
 use engine::{Missed, OperateError, ScheduleView};
 
-use crate::body::Body;
-use crate::edge::Context;
+use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::mutation::{Answer, Change, Mutation};
 use crate::params::Params;
-use crate::scope::Scope;
 use crate::state::State;
 use crate::workflows::present;
 
@@ -47,11 +46,12 @@ where
 }
 
 /// Schedules are as many as the code declares, so one page holds them all; the shape is that of every list.
-async fn all(Shared(state): Shared<State>, mut params: Params) -> Result<Json<Page<Schedule>>, ApiError> {
-    let _: Option<u16> = params.parsed("limit", "a number from 1 to 200");
-    if params.text("cursor").is_some() {
-        params.problem("cursor", "is not a cursor of this list");
-    }
+async fn all(
+    Shared(state): Shared<State>,
+    _: Caller,
+    mut params: Params,
+) -> Result<Json<Page<Schedule>>, ApiError> {
+    params.only_page();
     params.finish()?;
     let mut tx = state.read().await?;
     let schedules = state.engine.schedules(&mut tx).await?;
@@ -62,45 +62,43 @@ async fn all(Shared(state): Shared<State>, mut params: Params) -> Result<Json<Pa
 async fn start(
     Shared(state): Shared<State>,
     Path(name): Path<String>,
-    scope: Scope,
-    context: Context,
-    Body(body): Body<Operate>,
+    mut change: Mutation<Operate>,
 ) -> Result<Response, ApiError> {
-    let mut tx = state.write().await?;
-    let run =
-        state.engine.run_schedule(&mut tx, &name, &context.asker(body.reason)).await.map_err(refused)?;
-    tx.commit().await?;
+    let asker = change.caller.asker(change.body.reason.take());
+    let run = state.engine.run_schedule(&mut change.tx, &name, &asker).await.map_err(refused)?;
+    let handle = present::handle(&run, change.caller.scope);
+    let answer = Answer::json(StatusCode::ACCEPTED, &handle)?
+        .with(header::LOCATION, handle.href.clone())
+        .with(header::RETRY_AFTER, "1".to_owned());
+    let told = Change::of("schedule", &name).to(&handle).because(asker.reason);
+    let answer = change.commit(told, answer).await?;
     state.engine.wake();
-    let handle = present::handle(&run, scope);
-    let headers = [(header::LOCATION, handle.href.clone()), (header::RETRY_AFTER, "1".to_owned())];
-    Ok((StatusCode::ACCEPTED, headers, Json(handle)).into_response())
+    Ok(answer)
 }
 
 async fn hold(
     Shared(state): Shared<State>,
     Path(name): Path<String>,
-    context: Context,
-    Body(body): Body<Operate>,
-) -> Result<Json<Schedule>, ApiError> {
-    let mut tx = state.write().await?;
-    let held =
-        state.engine.pause_schedule(&mut tx, &name, &context.asker(body.reason)).await.map_err(refused)?;
-    tx.commit().await?;
-    Ok(Json(shown(held)))
+    mut change: Mutation<Operate>,
+) -> Result<Response, ApiError> {
+    let asker = change.caller.asker(change.body.reason.take());
+    let held = state.engine.pause_schedule(&mut change.tx, &name, &asker).await.map_err(refused)?;
+    let held = shown(held);
+    change.commit(Change::of("schedule", &name).to(&held).because(asker.reason), Answer::ok(&held)?).await
 }
 
 async fn release(
     Shared(state): Shared<State>,
     Path(name): Path<String>,
-    context: Context,
-    Body(body): Body<Operate>,
-) -> Result<Json<Schedule>, ApiError> {
-    let mut tx = state.write().await?;
-    let going =
-        state.engine.resume_schedule(&mut tx, &name, &context.asker(body.reason)).await.map_err(refused)?;
-    tx.commit().await?;
+    mut change: Mutation<Operate>,
+) -> Result<Response, ApiError> {
+    let asker = change.caller.asker(change.body.reason.take());
+    let going = state.engine.resume_schedule(&mut change.tx, &name, &asker).await.map_err(refused)?;
+    let going = shown(going);
+    let told = Change::of("schedule", &name).to(&going).because(asker.reason);
+    let answer = change.commit(told, Answer::ok(&going)?).await?;
     state.engine.wake();
-    Ok(Json(shown(going)))
+    Ok(answer)
 }
 
 /// Here, what is not found is the schedule.

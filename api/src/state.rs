@@ -1,12 +1,19 @@
-//! What every handler holds: the engine, the pool, and whether the process is about to stop.
+//! What every handler holds: the engine, the pool, the keys tokens are judged by, and whether the process is about to
+//! stop.
 
 use std::sync::Arc;
 
+use clients::Clock;
+use clients::oidc::Verifier;
+use clients::tokens::Minter;
 use engine::Engine;
 use sqlx::{PgPool, PgTransaction};
 use tokio_util::sync::CancellationToken;
 
+use crate::identity::Identity;
 use crate::metrics::Metrics;
+use crate::places::Places;
+use crate::rate::Limiter;
 
 /// What the binary knows of itself.
 #[derive(Clone, Debug)]
@@ -19,21 +26,40 @@ pub struct Build {
     pub schema: i64,
 }
 
+/// By what tokens are judged and made.
+#[derive(Clone)]
+pub struct Keys {
+    /// Other issuers' tokens, for people.
+    pub verifier: Arc<Verifier>,
+    /// The platform's own tokens, for machines.
+    pub minter: Minter,
+    /// The time by which a token has expired.
+    pub clock: Arc<dyn Clock>,
+}
+
 #[derive(Clone)]
 pub struct State {
     pub engine: Engine,
     pub pool: PgPool,
     pub build: Build,
+    pub(crate) keys: Keys,
+    pub(crate) identity: Arc<Identity>,
+    pub(crate) places: Arc<Places>,
+    pub(crate) limiter: Arc<Limiter>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) draining: CancellationToken,
 }
 
 impl State {
-    pub fn new(engine: Engine, build: Build) -> State {
+    pub fn new(engine: Engine, build: Build, keys: Keys) -> State {
         State {
             pool: engine.pool().clone(),
             metrics: Arc::new(Metrics::new(&engine)),
             draining: CancellationToken::new(),
+            identity: Arc::default(),
+            places: Arc::default(),
+            limiter: Arc::default(),
+            keys,
             engine,
             build,
         }

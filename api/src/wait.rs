@@ -15,6 +15,9 @@ use crate::state::State;
 /// The longest `?wait=` a caller may ask for.
 pub(crate) const LONGEST: Duration = Duration::from_secs(60);
 
+/// How a wait is written, as the API document says it.
+pub(crate) const PATTERN: &str = "^([0-9]{1,4}ms|[0-5]?[0-9]s|60s|[01]m)$";
+
 /// Runs driven by other processes change silently, so waiting also looks by itself this often.
 const FLOOR: Duration = Duration::from_millis(250);
 

@@ -1,6 +1,6 @@
 //! Workflow runs over HTTP: list, show, stream, and what operators may ask of them.
 //!
-//! The same endpoints serve a project's runs and, under `/admin`, everybody's; `Scope` is the difference.
+//! The same endpoints serve a project's runs and, under `/admin`, everybody's; the caller's scope is the difference.
 
 mod bulk_retry;
 mod list;
@@ -15,16 +15,32 @@ pub(crate) use operate::{cancel, pause, resume, retry};
 pub(crate) use show::show;
 pub(crate) use stream::stream;
 
-use domain::ErrorCode;
+use domain::{ErrorCode, Scope};
 use engine::inspect::{RunFilter, RunView, runs};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::error::ApiError;
-use crate::scope::Scope;
+use crate::router::{ADMIN, PROJECT};
+
+/// A run of another project is answered as if it did not exist.
+fn covers(scope: Scope, project: Uuid) -> bool {
+    scope.project().is_none_or(|mine| mine == project)
+}
+
+/// Where the caller reads a run; it stays on the side of the API that it came in by.
+fn href(scope: Scope, run: Uuid) -> String {
+    match scope.project() {
+        Some(project) => {
+            format!("{}/workflows/{run}", PROJECT.replace("{project_id}", &project.to_string()))
+        }
+        None => format!("{ADMIN}/workflows/{run}"),
+    }
+}
 
 /// The run, if it exists and the caller's scope covers it.
 async fn find(conn: &mut PgConnection, scope: Scope, id: Uuid) -> Result<RunView, ApiError> {
-    let filter = RunFilter { ids: Some(vec![id]), project: scope.project, limit: 1, ..RunFilter::default() };
+    let filter =
+        RunFilter { ids: Some(vec![id]), project: scope.project(), limit: 1, ..RunFilter::default() };
     runs(conn, &filter).await?.pop().ok_or_else(|| ApiError::plain(ErrorCode::WorkflowNotFound))
 }

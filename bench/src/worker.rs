@@ -49,7 +49,12 @@ impl Worker {
         if !server.exists() {
             return Worker::start(database);
         }
-        Worker::spawn("gpuaas serve", &server, &["serve", "--listen", "127.0.0.1:0"], database)
+        Worker::spawn(
+            "gpuaas serve",
+            &server,
+            &["serve", "--listen", "127.0.0.1:0", "--set", "auth.allow_nobody=true"],
+            database,
+        )
     }
 
     fn spawn(

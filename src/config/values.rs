@@ -10,6 +10,9 @@ use toml::de::{DeTable, DeValue};
 
 const DEFAULTS: &str = include_str!("default.toml");
 
+/// Settings whose whole value is a secret.
+const SECRETS: [&str; 2] = ["auth.signing_keys", "auth.sealing_keys"];
+
 /// Every problem found, one per line, each naming the place and what would be right.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0.join("\n"))]
@@ -68,16 +71,22 @@ impl Shape {
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Setting {
     pub text: String,
     pub origin: Origin,
     shape: Shape,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Values {
     settings: BTreeMap<String, Setting>,
+}
+
+impl fmt::Debug for Values {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter().map(|(key, setting)| (key, setting.shown(key)))).finish()
+    }
 }
 
 /// One `key = value` of a file.
@@ -201,9 +210,11 @@ impl Values {
 }
 
 impl Setting {
-    /// The value as it may be shown: a password inside an address is not.
+    /// The value as it may be shown: a password inside an address is not, nor is a key.
     pub fn shown(&self, key: &str) -> String {
-        if key.ends_with("url") || key.ends_with("endpoint") {
+        if SECRETS.contains(&key) && !self.text.is_empty() {
+            "***".to_owned()
+        } else if key.ends_with("url") || key.ends_with("endpoint") {
             without_password(&self.text)
         } else {
             self.text.clone()

@@ -1,26 +1,32 @@
 //! `gpuaas dev`: everything on one machine. A private Postgres in the data directory (or an existing server),
-//! migrated as the owner, served as the application role; the API and the workers in this process. Ctrl-C stops
-//! all of it, and the next start continues on the same data.
+//! migrated as the owner, served as the application role; the API, the workers and an issuer of tokens for people
+//! with well-known passwords in this process. Ctrl-C stops all of it, and the next start continues on the same data.
 
 mod account;
 mod cluster;
 mod data;
 mod demo;
 mod error;
+mod issuer;
+mod keys;
 mod postmaster;
 mod provision;
 mod ready;
+mod seed;
 mod tools;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
+use clients::clock::SystemClock;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 
 use self::cluster::Cluster;
 use self::data::DataDir;
 use self::error::ClusterError;
+use self::issuer::Issuer;
 use self::provision::Logins;
 use self::ready::Ready;
 use crate::cli::output;
@@ -29,7 +35,7 @@ use crate::failure::Failure;
 use crate::role::migrate::migrate;
 use crate::role::serve::{Serving, bind};
 use crate::stop::Stop;
-use crate::wire;
+use crate::wire::{self, Front};
 
 #[derive(Debug, Args)]
 pub struct DevArgs {
@@ -49,6 +55,10 @@ pub struct DevArgs {
 
 pub async fn run(config: &Config, args: &DevArgs) -> Result<(), Failure> {
     let began = Instant::now();
+    if !config.server.listen.ip().is_loopback() {
+        let why = "its people have well-known passwords, so only this machine may reach it";
+        return Err(Failure::usage(format!("gpuaas dev does not listen on {}: {why}", config.server.listen)));
+    }
     let stop = Stop::on_signals().map_err(Failure::server)?;
     // A script that waits for the file must not find the one of an earlier start.
     if let Some(path) = &args.ready_file {
@@ -93,10 +103,12 @@ impl Start<'_> {
         stop: &Stop,
     ) -> Result<(), Failure> {
         migrate(logins.owner, &self.config.database.app_role).await?;
-        let address = listener.local_addr().map_err(Failure::server)?;
+        let front = self.front(listener)?;
+        let address = front.listener.local_addr().map_err(Failure::server)?;
         let ready = Ready::new(address, &logins.application, self.data, cluster.as_deref());
         let engine = wire::engine(logins.application, self.config);
-        let mut serving = Serving::start(engine, Some(listener), true);
+        seed::plant(engine.pool()).await.map_err(Failure::server)?;
+        let mut serving = Serving::start(engine, Some(front), true);
         tokio::select! {
             () = serving.ready() => {}
             () = stop.asked.cancelled() => {}
@@ -111,6 +123,15 @@ impl Start<'_> {
         };
         serving.stop(stop).await;
         outcome
+    }
+
+    /// The API as anywhere, with the issuer beside it.
+    fn front(&self, listener: TcpListener) -> Result<Front, Failure> {
+        let address = listener.local_addr().map_err(Failure::server)?;
+        let server = format!("http://{address}");
+        let issuer = Issuer::open(self.data, &server, Arc::new(SystemClock))?;
+        let auth = keys::complete(&self.config.auth, self.data, &issuer, &server)?;
+        Ok(Front { listener, keys: wire::keys(&auth, address)?, beside: issuer.routes() })
     }
 
     fn tell(&self, ready: &Ready) -> Result<(), Failure> {

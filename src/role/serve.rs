@@ -1,4 +1,5 @@
-//! `gpuaas serve`: the API, the workers, or both. It never changes the schema: it refuses one it does not fit.
+//! `gpuaas serve`: the API, the workers, or both. It never changes the schema: it refuses one it does not fit. It does
+//! not answer requests where nobody could be told from anybody else.
 //!
 //! It stops in order: not ready, no new work, open requests and steps finish, then the connections close. A second
 //! signal skips to the connections.
@@ -6,6 +7,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use axum::Router;
 use clap::Args;
 use engine::{Engine, Workers};
 use sqlx::postgres::PgConnectOptions;
@@ -20,7 +22,7 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::role::migrate::describe;
 use crate::stop::Stop;
-use crate::wire;
+use crate::wire::{self, Front};
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
@@ -43,9 +45,12 @@ pub struct ServeArgs {
 pub async fn run(config: &Config, args: &ServeArgs) -> Result<(), Failure> {
     let stop = Stop::on_signals().map_err(Failure::server)?;
     let database = config.database.required()?;
+    if !args.workers_only {
+        config.auth.check_for(config.server.listen)?;
+    }
     check_schema(&database).await?;
-    let listener = if args.workers_only { None } else { Some(bind(config.server.listen).await?) };
-    let mut serving = Serving::start(wire::engine(database, config), listener, !args.api_only);
+    let front = if args.workers_only { None } else { Some(front(config).await?) };
+    let mut serving = Serving::start(wire::engine(database, config), front, !args.api_only);
     info!(api = !args.workers_only, workers = !args.api_only, "serving");
     let outcome = tokio::select! {
         () = stop.asked.cancelled() => Ok(()),
@@ -53,6 +58,12 @@ pub async fn run(config: &Config, args: &ServeArgs) -> Result<(), Failure> {
     };
     serving.stop(&stop).await;
     outcome
+}
+
+async fn front(config: &Config) -> Result<Front, Failure> {
+    let listener = bind(config.server.listen).await?;
+    let address = listener.local_addr().map_err(Failure::server)?;
+    Ok(Front { listener, keys: wire::keys(&config.auth, address)?, beside: Router::new() })
 }
 
 /// The running parts of one process, for `serve` and `dev` alike.
@@ -64,10 +75,10 @@ pub struct Serving {
 }
 
 impl Serving {
-    pub fn start(engine: Engine, listener: Option<TcpListener>, with_workers: bool) -> Serving {
+    pub fn start(engine: Engine, front: Option<Front>, with_workers: bool) -> Serving {
         let closing = CancellationToken::new();
         let workers = with_workers.then(|| wire::workers(&engine));
-        let api = listener.map(|listener| tokio::spawn(wire::api(listener, engine.clone(), closing.clone())));
+        let api = front.map(|front| tokio::spawn(wire::api(front, engine.clone(), closing.clone())));
         Serving { engine, closing, api, workers }
     }
 

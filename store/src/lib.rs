@@ -2,8 +2,29 @@
 //! connection, so that the caller's transaction decides what commits together.
 //!
 //! [`migrate`] owns the schema's version and the serving role's rights; [`roles`] and [`server`] ask the
-//! database server itself.
+//! database server itself. [`principals`] reads across the tables of identity: who may do what, at one moment.
 
+pub mod audit;
+pub mod custom_roles;
+pub mod federated_trusts;
+pub mod idempotency;
+pub mod memberships;
 pub mod migrate;
+pub mod organizations;
+pub mod policies;
+pub mod principals;
+pub mod projects;
 pub mod roles;
 pub mod server;
+pub mod service_account_keys;
+pub mod service_accounts;
+pub mod used_assertions;
+pub mod users;
+
+/// Where a page of a list begins, and how much it holds. Lists read one row more than they show.
+#[derive(Clone, Copy, Debug)]
+pub struct Slice {
+    /// The last id of the page before.
+    pub after: Option<uuid::Uuid>,
+    pub limit: i64,
+}

@@ -5,8 +5,8 @@
 
 use sqlx::{AssertSqlSafe, PgConnection, QueryBuilder};
 
-/// Tables the serving role may only read and add to: operators' acts, later the ledger and the audit log.
-const APPEND_ONLY: &[&str] = &["engine.act"];
+/// Tables the serving role may only read and add to: operators' acts and the audit log.
+const APPEND_ONLY: &[&str] = &["engine.act", "public.audit"];
 
 /// Tables of the migration machinery: the serving role reads them to judge the schema's version.
 const READ_ONLY: &[&str] = &["public._sqlx_migrations", "public.schema_release", "apalis._sqlx_migrations"];
@@ -65,7 +65,7 @@ pub async fn grant_serving(conn: &mut PgConnection, role: &str) -> Result<(), Ro
     }
     let to = identifier(role);
     let mut statements = vec![format!("grant usage on schema public, engine, apalis to {to}")];
-    for schema in ["engine", "apalis"] {
+    for schema in ["engine", "apalis", "public"] {
         for (what, rights) in [("tables", "select, insert, update, delete"), ("sequences", "usage, select")] {
             statements.push(format!("grant {rights} on all {what} in schema {schema} to {to}"));
             statements.push(format!(

@@ -18,7 +18,7 @@ fn verdicts(report: &Value) -> Vec<(&str, &str)> {
 #[tokio::test(flavor = "multi_thread")]
 async fn runs_with_the_same_error_are_rehearsed_and_then_retried() {
     let story = Story::new().await;
-    let http = Http::over(&story);
+    let http = Http::over(&story).await;
     story.world.trouble("odd", vec![Trouble::NeedsOperator; 3]);
     let mut stopped = Vec::new();
     for _ in 0..3 {
@@ -53,7 +53,7 @@ async fn runs_with_the_same_error_are_rehearsed_and_then_retried() {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_named_run_gets_its_own_verdict() {
     let story = Story::new().await;
-    let http = Http::over(&story);
+    let http = Http::over(&story).await;
     story.world.trouble("odd", [Trouble::NeedsOperator]);
     let stopped = story.start([touch("odd")]).await;
     assert_eq!(story.settles(stopped).await, RunState::Paused);
@@ -77,5 +77,16 @@ async fn each_named_run_gets_its_own_verdict() {
         (&json!("refused"), &json!("workflow_not_found"))
     );
     assert_eq!(story.ends(stopped).await, RunState::Succeeded);
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn retrying_everything_at_once_is_refused() {
+    let story = Story::new().await;
+    let http = Http::over(&story).await;
+    for body in [json!({}), json!({ "filter": {} }), json!({ "ids": [], "dry_run": true })] {
+        let refused = http.post(&admin("/workflows/bulk-retry"), body).await.with(400);
+        assert_eq!(refused["code"], "validation_error");
+    }
     story.end().await;
 }

@@ -13,7 +13,7 @@ const HOUR: u64 = 3_600_000;
 #[tokio::test(flavor = "multi_thread")]
 async fn pausing_and_resuming_is_answered_with_the_run_and_where_to_follow_it() {
     let story = Story::new().await;
-    let http = Http::over(&story);
+    let http = Http::over(&story).await;
     let run = story.start([Do::Wait(HOUR)]).await;
     story.until(run, &[RunState::Waiting]).await;
     let path = project(&format!("/workflows/{run}"));
@@ -43,7 +43,7 @@ async fn pausing_and_resuming_is_answered_with_the_run_and_where_to_follow_it() 
 #[tokio::test(flavor = "multi_thread")]
 async fn cancelling_with_wait_answers_the_undone_run() {
     let story = Story::new().await;
-    let http = Http::over(&story);
+    let http = Http::over(&story).await;
     let run = story.start([hold("a"), Do::Wait(HOUR)]).await;
     story.until(run, &[RunState::Waiting]).await;
     let settled =
@@ -57,7 +57,7 @@ async fn cancelling_with_wait_answers_the_undone_run() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_state_forbids_is_a_conflict_that_names_what_is_allowed() {
     let story = Story::new().await;
-    let http = Http::over(&story);
+    let http = Http::over(&story).await;
     let run = story.start([Do::Wait(HOUR)]).await;
     story.until(run, &[RunState::Waiting]).await;
     let refused = http.post(&project(&format!("/workflows/{run}/resume")), json!({})).await.with(409);
@@ -71,7 +71,7 @@ async fn what_the_state_forbids_is_a_conflict_that_names_what_is_allowed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn retrying_a_paused_run_goes_on_and_retrying_a_finished_one_starts_anew() {
     let story = Story::new().await;
-    let http = Http::over(&story);
+    let http = Http::over(&story).await;
     story.world.trouble("odd", [Trouble::NeedsOperator, Trouble::Terminal]);
     let run = story.start([touch("odd")]).await;
     assert_eq!(story.settles(run).await, RunState::Paused);
@@ -90,7 +90,7 @@ async fn retrying_a_paused_run_goes_on_and_retrying_a_finished_one_starts_anew()
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_guarded_by_a_tag_happens_only_to_what_was_seen() {
     let story = Story::new().await;
-    let http = Http::over(&story);
+    let http = Http::over(&story).await;
     let run = story.start([Do::Wait(HOUR)]).await;
     story.until(run, &[RunState::Waiting]).await;
     let path = project(&format!("/workflows/{run}"));

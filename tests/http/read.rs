@@ -15,7 +15,7 @@ const HOUR: u64 = 3_600_000;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_shows_its_steps_their_attempts_and_what_lies_ahead() {
     let story = Story::new().await;
-    let http = Http::over(&story);
+    let http = Http::over(&story).await;
     story.world.trouble("b", [Trouble::Retry]);
     let run = story.start([touch("a"), hold("b"), Do::Wait(HOUR)]).await;
     story.until(run, &[RunState::Waiting]).await;
@@ -52,7 +52,7 @@ async fn a_run_shows_its_steps_their_attempts_and_what_lies_ahead() {
 #[tokio::test(flavor = "multi_thread")]
 async fn steps_a_finished_run_never_reached_are_skipped() {
     let story = Story::new().await;
-    let http = Http::over(&story);
+    let http = Http::over(&story).await;
     let run = story.start([touch("a")]).await;
     story.ends(run).await;
     let shown = http.get(&project(&format!("/workflows/{run}"))).await.with(200);
@@ -64,7 +64,7 @@ async fn steps_a_finished_run_never_reached_are_skipped() {
 #[tokio::test(flavor = "multi_thread")]
 async fn walking_the_pages_meets_every_run_once_newest_first() {
     let story = Story::new().await;
-    let http = Http::over(&story);
+    let http = Http::over(&story).await;
     let mut started = Vec::new();
     for _ in 0..7 {
         started.push(story.start([touch("a")]).await);
@@ -87,7 +87,7 @@ async fn walking_the_pages_meets_every_run_once_newest_first() {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_filter_narrows() {
     let story = Story::new().await;
-    let http = Http::over(&story);
+    let http = Http::over(&story).await;
     let about = |target: &str, correlation: &str| Start {
         target: Some(target.into()),
         correlation_id: correlation.into(),
@@ -122,7 +122,7 @@ async fn every_filter_narrows() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_of_another_project_does_not_exist() {
     let story = Story::new().await;
-    let http = Http::over(&story);
+    let http = Http::over(&story).await;
     let run = story.start([Do::Wait(HOUR)]).await;
     story.until(run, &[RunState::Waiting]).await;
     let elsewhere = format!("/api/v1/projects/{}/workflows", Uuid::from_u128(2));
@@ -146,7 +146,7 @@ async fn a_run_of_another_project_does_not_exist() {
 #[tokio::test(flavor = "multi_thread")]
 async fn waiting_answers_when_the_run_settles_or_the_time_is_up() {
     let story = Story::new().await;
-    let http = Http::over(&story);
+    let http = Http::over(&story).await;
     let run = story.start([Do::Wait(HOUR), touch("a")]).await;
     story.until(run, &[RunState::Waiting]).await;
     let path = project(&format!("/workflows/{run}?wait="));
@@ -168,7 +168,7 @@ async fn waiting_answers_when_the_run_settles_or_the_time_is_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn waiting_requests_hold_no_connection() {
     let story = Story::with(Settings { api_connections: 1, ..quick() }, None).await;
-    let http = Http::over(&story);
+    let http = Http::over(&story).await;
     let run = story.start([Do::Wait(HOUR)]).await;
     story.until(run, &[RunState::Waiting]).await;
     let path = project(&format!("/workflows/{run}?wait=2s"));
@@ -187,7 +187,7 @@ async fn waiting_requests_hold_no_connection() {
 #[tokio::test(flavor = "multi_thread")]
 async fn waiting_ends_when_the_process_stops() {
     let story = Story::new().await;
-    let http = Http::over(&story);
+    let http = Http::over(&story).await;
     let run = story.start([Do::Wait(HOUR)]).await;
     story.until(run, &[RunState::Waiting]).await;
     let path = project(&format!("/workflows/{run}?wait=60s"));
@@ -200,7 +200,7 @@ async fn waiting_ends_when_the_process_stops() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_text_that_cannot_be_stored_is_the_callers_mistake() {
     let story = Story::new().await;
-    let http = Http::over(&story);
+    let http = Http::over(&story).await;
     let run = story.start([Do::Wait(HOUR)]).await;
     story.until(run, &[RunState::Waiting]).await;
     for path in [project("/workflows?kind=%00"), project("/workflows?subject=a%00b")] {

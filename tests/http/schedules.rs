@@ -11,7 +11,7 @@ use crate::support::world::{Script, touch};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_schedule_is_listed_paused_resumed_and_run_by_hand() {
     let story = Story::new().await;
-    let http = Http::over(&story);
+    let http = Http::over(&story).await;
     let yearly =
         Schedule { name: "yearly", cron: "0 0 0 1 1 *", missed: Missed::Skip, overlap: Overlap::Queue };
     let mut conn = story.pool.acquire().await.unwrap();
@@ -42,7 +42,7 @@ async fn a_schedule_is_listed_paused_resumed_and_run_by_hand() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_schedule_nobody_declared_is_not_found() {
     let story = Story::new().await;
-    let http = Http::over(&story);
+    let http = Http::over(&story).await;
     for act in ["run", "pause", "resume"] {
         let answer = http.post(&admin(&format!("/schedules/nothing/{act}")), json!({})).await;
         assert_eq!(answer.with(404)["code"], "schedule_not_found");

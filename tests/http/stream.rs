@@ -68,7 +68,7 @@ fn parse(block: &str) -> Event {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_tells_the_whole_then_the_changes_and_ends_with_the_run() {
     let story = Story::new().await;
-    let http = Http::over(&story);
+    let http = Http::over(&story).await;
     let run = story.start([Do::Wait(HOUR), touch("a")]).await;
     story.until(run, &[RunState::Waiting]).await;
 
@@ -95,7 +95,7 @@ async fn a_stream_tells_the_whole_then_the_changes_and_ends_with_the_run() {
 #[tokio::test(flavor = "multi_thread")]
 async fn streams_end_when_the_process_stops() {
     let story = Story::new().await;
-    let http = Http::over(&story);
+    let http = Http::over(&story).await;
     let run = story.start([Do::Wait(HOUR)]).await;
     story.until(run, &[RunState::Waiting]).await;
     let (told, ()) = tokio::join!(events(&http, run, None), async { http.state.drain() });

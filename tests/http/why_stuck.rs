@@ -31,7 +31,7 @@ async fn on_stuck_page(http: &Http, run: Uuid) -> bool {
 #[tokio::test(flavor = "multi_thread")]
 async fn waits_that_end_by_themselves_are_named_and_not_alarming() {
     let story = Story::new().await;
-    let http = Http::over(&story);
+    let http = Http::over(&story).await;
     let signal = story.start([Do::Wait(HOUR)]).await;
     let timer = story.start([Do::Sleep(HOUR)]).await;
     let parent = story.start([Do::Child(vec![Do::Wait(HOUR)])]).await;
@@ -48,7 +48,7 @@ async fn waits_that_end_by_themselves_are_named_and_not_alarming() {
 #[tokio::test(flavor = "multi_thread")]
 async fn runs_that_need_a_person_are_on_the_stuck_page() {
     let story = Story::new().await;
-    let http = Http::over(&story);
+    let http = Http::over(&story).await;
     story.world.trouble("odd", [Trouble::NeedsOperator]);
     story.world.trouble("kept/undo", [Trouble::UndoFails]);
     let exhausted = story.start([touch("odd")]).await;
@@ -71,7 +71,7 @@ async fn runs_that_need_a_person_are_on_the_stuck_page() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_beyond_its_projects_limit_says_so_and_is_overdue_after_a_while() {
     let story = Story::idle(Settings { project_cap: 1, ..quick() }, None).await;
-    let http = Http::over(&story);
+    let http = Http::over(&story).await;
     // Nobody works yet, so the first keeps the project's one place; some living process knows the workflow.
     advertise(&story).await;
     let first = story.start([touch("a")]).await;
@@ -93,7 +93,7 @@ async fn a_run_beyond_its_projects_limit_says_so_and_is_overdue_after_a_while() 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_successor_waits_for_the_run_it_names() {
     let story = Story::new().await;
-    let http = Http::over(&story);
+    let http = Http::over(&story).await;
     let about = |supersede| Start { target: Some("instance/1".into()), supersede, ..start() };
     story.world.trouble("busy", [Trouble::Hang]);
     let holder = story.start_as([Do::Pivot, touch("busy")], about(false)).await.unwrap().id;
@@ -109,7 +109,7 @@ async fn a_successor_waits_for_the_run_it_names() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_nobody_knows_and_a_run_whose_worker_died_are_told_apart() {
     let story = Story::idle(quick(), None).await;
-    let http = Http::over(&story);
+    let http = Http::over(&story).await;
     let run = story.start([touch("a")]).await;
     let unknown = cause(&http, run).await;
     assert_eq!(unknown["code"], "unknown_version");

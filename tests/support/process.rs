@@ -1,10 +1,10 @@
 //! The real binary as a child process: run to its end, or started and stopped.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 
 use serde_json::Value;
 
@@ -49,8 +49,9 @@ pub fn interrupt(process: &Child) {
 /// A started `gpuaas dev`. It is killed with the test if the test does not stop it; its database then ends too.
 pub struct Dev {
     child: Child,
-    stderr: ChildStderr,
     pub data: PathBuf,
+    /// What it says on stderr; a file, so that it never waits for a reader.
+    pub log: PathBuf,
     pub ready: Value,
 }
 
@@ -60,19 +61,18 @@ impl Dev {
         let ready_file = data.with_extension("ready");
         let mut command = gpuaas(&["dev", "--port", "0"]);
         command.arg("--data-dir").arg(data).arg("--ready-file").arg(&ready_file).args(more);
-        let mut child =
-            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
-        let (stdout, mut stderr) = (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
+        let log = data.with_extension("log");
+        let stderr = File::create(&log).expect("a log file");
+        let mut child = command.stdout(Stdio::piped()).stderr(stderr).spawn().expect("the binary runs");
+        let stdout = child.stdout.take().expect("piped");
         let ready =
             BufReader::new(stdout).lines().map_while(Result::ok).any(|line| line.contains("is ready"));
         if !ready {
-            let mut said = String::new();
-            let _ = stderr.read_to_string(&mut said);
-            panic!("gpuaas dev did not become ready: {said}");
+            panic!("gpuaas dev did not become ready: {}", fs::read_to_string(log).unwrap_or_default());
         }
         let ready = fs::read_to_string(ready_file).expect("the ready file is there before the banner");
         let ready = serde_json::from_str(&ready).expect("the ready file is JSON");
-        Dev { child, stderr, data: data.to_owned(), ready }
+        Dev { child, data: data.to_owned(), log, ready }
     }
 
     /// How the application role reaches the database.
@@ -89,12 +89,45 @@ impl Dev {
         file.lines().nth(line - 1).expect("the line").trim().to_owned()
     }
 
-    /// The body of a GET.
+    /// The whole answer to a GET.
     pub fn get(&self, path: &str) -> String {
+        self.send(&format!("GET {path} HTTP/1.1\r\n"), "")
+    }
+
+    /// The same, with a bearer token.
+    pub fn get_as(&self, path: &str, token: &str) -> String {
+        self.send(&format!("GET {path} HTTP/1.1\r\nauthorization: Bearer {token}\r\n"), "")
+    }
+
+    /// A token of one of the seeded people, from the built-in issuer.
+    pub fn token(&self, username: &str) -> String {
+        let form = format!("grant_type=password&client_id=gpuaas&username={username}&password={username}");
+        let head = "POST /realms/gpuaas/protocol/openid-connect/token HTTP/1.1\r\n\
+            content-type: application/x-www-form-urlencoded\r\n";
+        let answer = self.send(head, &form);
+        let body = answer.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
+        let answer: Value = serde_json::from_str(body).unwrap_or_else(|_| panic!("no token: {answer}"));
+        answer["access_token"].as_str().expect("a token").to_owned()
+    }
+
+    /// The status and the JSON body of the answer to a POST.
+    pub fn post_as(&self, path: &str, token: &str, body: &Value) -> (u16, Value) {
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\n"
+        );
+        let answer = self.send(&head, &body.to_string());
+        let status = answer.split_whitespace().nth(1).and_then(|status| status.parse().ok());
+        let body = answer.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
+        (status.expect("a status"), serde_json::from_str(body).unwrap_or_default())
+    }
+
+    fn send(&self, head: &str, body: &str) -> String {
         let url = self.ready["api_url"].as_str().expect("api_url");
         let address = url.strip_prefix("http://").expect("http");
         let mut stream = TcpStream::connect(address).expect("the API listens");
-        write!(stream, "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n").expect("sent");
+        let length = body.len();
+        let rest = format!("host: {address}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
+        stream.write_all(format!("{head}{rest}{body}").as_bytes()).expect("sent");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("an answer");
         answer
@@ -104,9 +137,7 @@ impl Dev {
     pub fn stop(mut self) -> (ExitStatus, String) {
         interrupt(&self.child);
         let status = self.child.wait().expect("it ends");
-        let mut said = String::new();
-        let _ = self.stderr.read_to_string(&mut said);
-        (status, said)
+        (status, fs::read_to_string(&self.log).expect("its log"))
     }
 
     /// As a crash would: nothing is stopped, the database server stays behind.

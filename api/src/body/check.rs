@@ -1,12 +1,13 @@
 //! Holding a JSON value to the schema its type publishes, collecting every problem instead of the first.
 //!
-//! It covers the part of JSON Schema that derived types use: types, enums, bounds, formats, nested objects and lists,
-//! alternatives. It refuses nothing that serde would accept, except what the schema bounds on purpose.
+//! It covers the part of JSON Schema that derived types use: types, enums, bounds, formats, the pattern of slugs,
+//! nested objects and lists, alternatives. It refuses nothing that serde would accept, except what the schema bounds on purpose.
 
 use std::collections::HashMap;
 
 use api_types::Invalid;
 use chrono::DateTime;
+use domain::slug;
 use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -95,6 +96,9 @@ impl Checker {
 
     fn check_text(&mut self, schema: &Value, text: &str, pointer: &str) {
         self.check_bounds(schema, "minLength", "maxLength", text.chars().count(), "characters", pointer);
+        if schema["pattern"] == slug::PATTERN && !slug::is_slug(text) {
+            self.report(pointer, format!("must match {}", slug::PATTERN));
+        }
         match schema["format"].as_str() {
             Some("uuid") if text.parse::<Uuid>().is_err() => self.report(pointer, "must be a UUID"),
             Some("date-time") if DateTime::parse_from_rfc3339(text).is_err() => {
@@ -134,7 +138,7 @@ impl Checker {
                 None if schema["additionalProperties"] == false => {
                     self.report(&child(pointer, name), "is not a known field");
                 }
-                None => {}
+                None => self.check(&schema["additionalProperties"], field, &child(pointer, name)),
             }
         }
     }

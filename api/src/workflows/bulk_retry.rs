@@ -1,21 +1,20 @@
 //! `POST A/workflows/bulk-retry`: after a common cause is repaired, retry what it stopped. One transaction, bounded,
 //! one verdict per run; with `dry_run` nothing changes.
 
-use api_types::{BulkRetry, BulkRetryFilter, BulkRetryReport, BulkVerdict, Invalid, Verdict};
+use api_types::{BulkRetry, BulkRetryFilter, BulkRetryReport, BulkVerdict, Verdict};
 use axum::Json;
 use axum::extract::State as Shared;
-use domain::ErrorCode;
+use axum::response::{IntoResponse, Response};
+use domain::{ErrorCode, Scope};
 use engine::inspect::{RunFilter, runs};
 use engine::{Asker, RunState};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::present;
-use crate::body::Body;
-use crate::edge::Context;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
-use crate::scope::Scope;
+use crate::mutation::{Answer, Change, Mutation};
 use crate::state::State;
 
 const MOST: usize = 200;
@@ -28,28 +27,29 @@ pub(crate) fn bulk_retry() -> Endpoint {
 
 async fn retry_many(
     Shared(state): Shared<State>,
-    scope: Scope,
-    context: Context,
-    Body(body): Body<BulkRetry>,
-) -> Result<Json<BulkRetryReport>, ApiError> {
-    let wanted = Wanted::of(&body)?;
-    let limit = body.limit.map_or(MOST, usize::from);
-    let asker = context.asker(body.reason.clone());
-    let mut tx = state.write().await?;
-    let (chosen, more) = wanted.choose(&mut tx, limit).await?;
+    mut change: Mutation<BulkRetry>,
+) -> Result<Response, ApiError> {
+    let wanted = Wanted::of(&change.body)?;
+    let limit = change.body.limit.map_or(MOST, usize::from);
+    let asker = change.caller.asker(change.body.reason.clone());
+    let scope = change.caller.scope;
+    let (chosen, more) = wanted.choose(&mut change.tx, limit).await?;
     let mut results = Vec::with_capacity(chosen.len());
     for id in chosen {
-        results.push(retry_one(&state, &mut tx, scope, id, &asker).await?);
+        results.push(retry_one(&state, &mut change.tx, scope, id, &asker).await?);
     }
-    if body.dry_run {
+    let dry_run = change.body.dry_run;
+    if dry_run {
         // A rehearsal is the real thing taken back, so its verdicts are what would happen.
-        tx.rollback().await?;
+        change.abandon().await?;
         results.iter_mut().for_each(as_rehearsed);
-    } else {
-        tx.commit().await?;
-        state.engine.wake();
+        return Ok(Json(BulkRetryReport { dry_run, results, more }).into_response());
     }
-    Ok(Json(BulkRetryReport { dry_run: body.dry_run, results, more }))
+    let report = BulkRetryReport { dry_run, results, more };
+    let told = Change::of("workflows", "many").to(&report).because(asker.reason);
+    let answer = change.commit(told, Answer::ok(&report)?).await?;
+    state.engine.wake();
+    Ok(answer)
 }
 
 enum Wanted<'a> {
@@ -62,10 +62,11 @@ impl<'a> Wanted<'a> {
         match (&body.ids, &body.filter) {
             (Some(ids), None) => Ok(Wanted::Named(ids)),
             (None, Some(filter)) if *filter != BulkRetryFilter::default() => Ok(Wanted::Matching(filter)),
-            (None, Some(_)) => {
-                Err(invalid("/filter", "must have at least one field: retrying everything is never meant"))
-            }
-            _ => Err(invalid("", "must have exactly one of ids and filter")),
+            (None, Some(_)) => Err(ApiError::invalid(
+                "/filter",
+                "must have at least one field: retrying everything is never meant",
+            )),
+            _ => Err(ApiError::invalid("", "must have exactly one of ids and filter")),
         }
     }
 
@@ -131,9 +132,4 @@ fn as_rehearsed(verdict: &mut BulkVerdict) {
         verdict.verdict = Verdict::WouldRetry;
         verdict.workflow = None;
     }
-}
-
-fn invalid(pointer: &str, message: &str) -> ApiError {
-    let problem = Invalid { pointer: pointer.to_owned(), message: message.to_owned() };
-    ApiError::listing(ErrorCode::ValidationError, vec![problem])
 }

@@ -1,25 +1,24 @@
 //! `POST …/workflows/{id}/retry|resume|pause|cancel`: an operator asks, the engine decides, one transaction.
 
-use std::time::Duration;
-
 use api_types::{Operate, Operated};
 use axum::Json;
 use axum::extract::State as Shared;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use domain::ErrorCode;
-use engine::{Asker, Engine, OperateError, RunHandle, inspect};
+use domain::{ErrorCode, Scope};
+use engine::inspect::{self, RunView};
+use engine::{Asker, Engine, OperateError, RunHandle};
+use serde_json::json;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{find, present, show};
-use crate::body::Body;
-use crate::edge::Context;
-use crate::endpoint::{Endpoint, text};
+use crate::endpoint::{Endpoint, text_like};
 use crate::error::ApiError;
-use crate::etag::{self, IfMatch};
+use crate::etag::IfMatch;
+use crate::mutation::{Answer, Change, Mutation};
 use crate::params::Params;
-use crate::scope::{RunId, Scope};
+use crate::path::RunId;
 use crate::state::State;
 use crate::wait;
 
@@ -69,8 +68,12 @@ impl Verb {
 }
 
 fn endpoint(verb: Verb, name: &'static str, summary: &'static str) -> Endpoint {
-    Endpoint::new(name, summary, move |state, request: Request, body| operate(verb, state, request, body))
-        .query("wait", text(), "Hold the answer until the run settles, at most 60s; e.g. `30s`.")
+    Endpoint::new(name, summary, move |state, request: Request, change| operate(verb, state, request, change))
+        .query(
+            "wait",
+            text_like(wait::PATTERN),
+            "Hold the answer until the run settles, at most 60s; e.g. `30s`.",
+        )
         .header("If-Match", "Only if the run still has this tag.")
         .body::<Operate>()
         .answers::<Operated>(202, "Asked; `Location` is where to follow the run.")
@@ -79,23 +82,35 @@ fn endpoint(verb: Verb, name: &'static str, summary: &'static str) -> Endpoint {
 }
 
 /// What all four verbs read from a request before its body.
-type Request = (Scope, RunId, Context, IfMatch, Params);
+type Request = (RunId, IfMatch, Params);
 
 async fn operate(
     verb: Verb,
     Shared(state): Shared<State>,
-    (scope, RunId(id), context, if_match, mut params): Request,
-    Body(body): Body<Operate>,
+    (RunId(id), if_match, mut params): Request,
+    mut change: Mutation<Operate>,
 ) -> Result<Response, ApiError> {
     let wait = wait::asked(&mut params);
     params.finish()?;
-    let mut tx = state.write().await?;
-    find(&mut tx, scope, id).await?;
-    require(&state, &mut tx, scope, id, &if_match).await?;
-    let asked = verb.ask(&state.engine, &mut tx, id, &context.asker(body.reason)).await?;
-    tx.commit().await?;
+    let scope = change.caller.scope;
+    let before = find(&mut change.tx, scope, id).await?.state;
+    require(&state, &mut change.tx, scope, id, &if_match).await?;
+    let reason = change.body.reason.take();
+    let asker = change.caller.asker(reason.clone());
+    let asked = verb.ask(&state.engine, &mut change.tx, id, &asker).await?;
+    let run = find(&mut change.tx, scope, asked.id).await?;
+    let told = Change::of("workflow", asked.id)
+        .from(&json!({ "id": id, "status": present::status(before) }))
+        .to(&json!({ "id": asked.id, "status": present::status(run.state) }))
+        .because(reason);
+    let answer = change.commit(told, accepted(run, scope)?).await?;
     state.engine.wake();
-    answer(&state, scope, asked.id, wait).await
+    match wait {
+        Some(wait) if wait::until_settled(&state, asked.id, wait).await? => {
+            settled(&state, scope, asked.id).await
+        }
+        _ => Ok(answer),
+    }
 }
 
 /// The tag is compared while the run is held still, so that it is still true when the engine acts.
@@ -110,34 +125,27 @@ async fn require(
         return Ok(());
     }
     inspect::lock(conn, id).await?;
-    let current = show::representation(state, conn, scope, id).await?;
-    let bytes = serde_json::to_vec(&current).map_err(|error| ApiError::internal(&error))?;
-    let tag = etag::tag(&bytes);
-    if if_match.holds(&tag) {
-        return Ok(());
-    }
-    Err(ApiError::plain(ErrorCode::PreconditionFailed).with("etag", tag))
+    if_match.require(&show::representation(state, conn, scope, id).await?)
 }
 
-/// The run as it stands after the act, or, with `?wait=`, once it has settled.
-async fn answer(
-    state: &State,
-    scope: Scope,
-    run: Uuid,
-    wait: Option<Duration>,
-) -> Result<Response, ApiError> {
-    let settled = match wait {
-        Some(wait) => wait::until_settled(state, run, wait).await?,
-        None => false,
-    };
+/// The run as it stands after the act, and where to follow it.
+fn accepted(run: RunView, scope: Scope) -> Result<Answer, ApiError> {
+    let body = operated(run, scope);
+    let location = body.workflow.href.clone();
+    Ok(Answer::json(StatusCode::ACCEPTED, &body)?
+        .with(header::LOCATION, location)
+        .with(header::RETRY_AFTER, "1".to_owned()))
+}
+
+async fn settled(state: &State, scope: Scope, run: Uuid) -> Result<Response, ApiError> {
     let mut tx = state.read().await?;
-    let run = present::run(find(&mut tx, scope, run).await?);
+    let body = operated(find(&mut tx, scope, run).await?, scope);
     tx.rollback().await?;
+    Ok(([(header::LOCATION, body.workflow.href.clone())], Json(body)).into_response())
+}
+
+fn operated(run: RunView, scope: Scope) -> Operated {
+    let run = present::run(run);
     let workflow = present::handle_of(&run, scope);
-    let location = (header::LOCATION, workflow.href.clone());
-    let body = Json(Operated { run, workflow });
-    if settled {
-        return Ok((StatusCode::OK, [location], body).into_response());
-    }
-    Ok((StatusCode::ACCEPTED, [location, (header::RETRY_AFTER, "1".to_owned())], body).into_response())
+    Operated { run, workflow }
 }

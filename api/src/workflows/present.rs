@@ -6,11 +6,12 @@ use api_types::{
     Attempt, AttemptOutcome, RunStatus, Step, StepKind, StepState, StuckCause, StuckCode, WorkflowHandle,
     WorkflowRun, WorkflowRunDetail,
 };
+use domain::Scope;
 use domain::redact::redacted;
 use engine::inspect::{AttemptView, RunDetail, RunView, StepView};
 use engine::{Cause, Kind, PlannedStep, RunHandle, RunState};
 
-use crate::scope::Scope;
+use super::href;
 
 pub(crate) fn run(view: RunView) -> WorkflowRun {
     WorkflowRun {
@@ -64,7 +65,7 @@ pub(crate) fn handle(handle: &RunHandle, scope: Scope) -> WorkflowHandle {
         kind: handle.kind.clone(),
         status: status(handle.state),
         correlation_id: handle.correlation_id.clone(),
-        href: scope.href(handle.id),
+        href: href(scope, handle.id),
     }
 }
 
@@ -75,7 +76,7 @@ pub(crate) fn handle_of(run: &WorkflowRun, scope: Scope) -> WorkflowHandle {
         kind: run.kind.clone(),
         status: run.status,
         correlation_id: run.correlation_id.clone(),
-        href: scope.href(run.id),
+        href: href(scope, run.id),
     }
 }
 

@@ -4,23 +4,28 @@ use api_types::WorkflowRunDetail;
 use axum::extract::State as Shared;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use domain::ErrorCode;
+use domain::{ErrorCode, Scope};
 use engine::inspect;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::present;
-use crate::endpoint::{Endpoint, text};
+use super::{covers, present};
+use crate::caller::Caller;
+use crate::endpoint::{Endpoint, text_like};
 use crate::error::ApiError;
 use crate::etag;
 use crate::params::Params;
-use crate::scope::{RunId, Scope};
+use crate::path::RunId;
 use crate::state::State;
 use crate::wait;
 
 pub(crate) fn show() -> Endpoint {
     Endpoint::new("get_workflow", "A run with its steps and attempts", run)
-        .query("wait", text(), "Hold the answer until the run settles, at most 60s; e.g. `30s`.")
+        .query(
+            "wait",
+            text_like(wait::PATTERN),
+            "Hold the answer until the run settles, at most 60s; e.g. `30s`.",
+        )
         .answers::<WorkflowRunDetail>(200, "The run; the `ETag` header is a strong tag of this very body.")
         .answers::<WorkflowRunDetail>(202, "With `wait`: the time is up and the run has not settled.")
         .refuses(&[ErrorCode::WorkflowNotFound])
@@ -28,7 +33,7 @@ pub(crate) fn show() -> Endpoint {
 
 async fn run(
     Shared(state): Shared<State>,
-    scope: Scope,
+    caller: Caller,
     RunId(id): RunId,
     mut params: Params,
 ) -> Result<Response, ApiError> {
@@ -37,13 +42,13 @@ async fn run(
     let mut status = StatusCode::OK;
     if let Some(wait) = wait {
         // Only a run the caller may see is worth waiting for.
-        let seen = wait::look(&state, id).await?.filter(|pulse| scope.covers(pulse.project_id));
+        let seen = wait::look(&state, id).await?.filter(|pulse| covers(caller.scope, pulse.project_id));
         if seen.is_some() && !wait::until_settled(&state, id, wait).await? {
             status = StatusCode::ACCEPTED;
         }
     }
     let mut tx = state.read().await?;
-    let body = representation(&state, &mut tx, scope, id).await?;
+    let body = representation(&state, &mut tx, caller.scope, id).await?;
     tx.rollback().await?;
     let bytes = serde_json::to_vec(&body).map_err(|error| ApiError::internal(&error))?;
     let headers = [(header::CONTENT_TYPE, "application/json".to_owned()), (header::ETAG, etag::tag(&bytes))];
@@ -57,7 +62,7 @@ pub(super) async fn representation(
     scope: Scope,
     id: Uuid,
 ) -> Result<WorkflowRunDetail, ApiError> {
-    let found = inspect::run(conn, id).await?.filter(|detail| scope.covers(detail.run.project_id));
+    let found = inspect::run(conn, id).await?.filter(|detail| covers(scope, detail.run.project_id));
     let detail = found.ok_or_else(|| ApiError::plain(ErrorCode::WorkflowNotFound))?;
     Ok(present::detail(detail, &state.engine.kinds()))
 }

@@ -12,7 +12,7 @@ use api_types::WorkflowRunDetail;
 use axum::extract::State as Shared;
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
-use domain::ErrorCode;
+use domain::{ErrorCode, Scope};
 use engine::inspect::Pulse;
 use futures::stream::{self, Stream};
 use serde::Serialize;
@@ -20,11 +20,12 @@ use tokio::time::sleep;
 use uuid::Uuid;
 
 use super::show::representation;
+use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::etag;
 use crate::params::Params;
-use crate::scope::{RunId, Scope};
+use crate::path::RunId;
 use crate::state::State;
 use crate::wait::{self, Watch};
 
@@ -46,14 +47,14 @@ pub(crate) fn stream() -> Endpoint {
 
 async fn follow(
     Shared(state): Shared<State>,
-    scope: Scope,
+    caller: Caller,
     RunId(id): RunId,
     headers: HeaderMap,
     params: Params,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
     params.finish()?;
     let last_seen = headers.get("last-event-id").and_then(|value| value.to_str().ok());
-    let follower = Follower::begin(state, scope, id, last_seen).await?;
+    let follower = Follower::begin(state, caller.scope, id, last_seen).await?;
     let events = stream::unfold(follower, Follower::next);
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(HEARTBEAT).text("heartbeat")))
 }

@@ -2,11 +2,13 @@
 //!
 //! One process at a time holds the directory. The lock is the kernel's, so a killed process leaves none behind.
 
+use std::fmt::Display;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use domain::Secret;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -76,6 +78,23 @@ impl DataDir {
             .map_err(|error| ClusterError::Passwords { path: path.clone(), why: error.to_string() })?;
         write_secret(&path, &text)?;
         Ok(passwords)
+    }
+
+    /// The secret kept in the file of this name; made and kept on first use.
+    pub fn secret<E: Display>(
+        &self,
+        name: &str,
+        make: impl FnOnce() -> Result<Secret<String>, E>,
+    ) -> Result<Secret<String>, ClusterError> {
+        let path = self.path.join(name);
+        if path.exists() {
+            let kept = fs::read_to_string(&path).map_err(|error| ClusterError::io("read", &path, error))?;
+            return Ok(Secret::new(kept));
+        }
+        let made =
+            make().map_err(|error| ClusterError::io("make", &path, io::Error::other(error.to_string())))?;
+        write_secret(&path, made.expose())?;
+        Ok(made)
     }
 
     pub fn passwords_path(&self) -> PathBuf {

@@ -44,7 +44,9 @@ pub async fn on_server(login: PgConnectOptions, app_role: &str) -> Result<Logins
 }
 
 async fn connect(options: &PgConnectOptions) -> Result<PgConnection, Failure> {
-    let reached = tokio::time::timeout(Duration::from_secs(10), options.connect()).await;
+    // The statements that make roles hold their passwords, and would be logged at the level of statements.
+    let silent = options.clone().disable_statement_logging();
+    let reached = tokio::time::timeout(Duration::from_secs(10), silent.connect()).await;
     let whereabouts = migrate::describe(options);
     match reached {
         Ok(Ok(conn)) => Ok(conn),

@@ -14,6 +14,7 @@ use uuid::{Uuid, uuid};
 
 use super::cluster::Cluster;
 use super::data::DataDir;
+use super::issuer::{PEOPLE, Person};
 use crate::failure::Failure;
 use crate::role::migrate::describe;
 
@@ -26,12 +27,27 @@ pub struct Ready {
     api_url: String,
     org_id: Uuid,
     project_id: Uuid,
+    users: Vec<User>,
     #[serde(skip)]
     database: String,
     #[serde(skip)]
     data: PathBuf,
     #[serde(skip)]
     kept_in: Option<(PathBuf, PathBuf, bool)>,
+}
+
+/// Somebody who may sign in.
+#[derive(Debug, Serialize)]
+struct User {
+    username: &'static str,
+    password: &'static str,
+    roles: [&'static str; 1],
+}
+
+impl From<&Person> for User {
+    fn from(person: &Person) -> User {
+        User { username: person.username, password: person.password(), roles: [person.role_name()] }
+    }
 }
 
 impl Ready {
@@ -45,6 +61,7 @@ impl Ready {
             api_url: format!("http://{api}"),
             org_id: ORG_ID,
             project_id: PROJECT_ID,
+            users: PEOPLE.iter().map(User::from).collect(),
             database: describe(database),
             data: data.path.clone(),
             kept_in: cluster.map(|cluster| (data.passwords_path(), cluster.log.clone(), cluster.adopted)),
@@ -52,7 +69,7 @@ impl Ready {
     }
 
     pub fn banner(&self, took: Duration) -> String {
-        let Ready { api_url, project_id, database, .. } = self;
+        let Ready { api_url, project_id, database, users, .. } = self;
         let mut text = format!("gpuaas is ready after {:.1} s\n\n", took.as_secs_f32());
         let mut line = |name: &str, value: &str| {
             // Writing to a string cannot fail.
@@ -60,6 +77,10 @@ impl Ready {
         };
         line("API", &format!("{api_url}/api/v1"));
         line("project", &format!("{project_id} (example, of organization demo)"));
+        for (at, user) in users.iter().enumerate() {
+            let name = if at == 0 { "users" } else { "" };
+            line(name, &format!("{} (password {}): {}", user.username, user.password, user.roles.join(", ")));
+        }
         line("database", database);
         if let Some((passwords, log, adopted)) = &self.kept_in {
             line("", &format!("passwords in {}", passwords.display()));
@@ -69,7 +90,14 @@ impl Ready {
             }
         }
         line("data", &self.data.display().to_string());
-        line("try", &format!("curl {api_url}/api/v1/projects/{project_id}/workflows"));
+        let token = format!("{api_url}/realms/gpuaas/protocol/openid-connect/token");
+        line("try", &format!("token=$(curl -s {token} -d client_id=gpuaas -d grant_type=password \\"));
+        line(
+            "",
+            "  -d username=operator -d password=operator | sed 's/.*\"access_token\":\"\\([^\"]*\\).*/\\1/')",
+        );
+        let workflows = format!("{api_url}/api/v1/projects/{project_id}/workflows");
+        line("", &format!("curl -H \"Authorization: Bearer $token\" {workflows}"));
         text.push_str("\nCtrl-C stops everything; the next start continues on the same data.\n");
         text
     }

@@ -1,0 +1,37 @@
+//! What a route asks of its caller. A route cannot be written down without saying it.
+
+use domain::{Demand, Permission};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// No token is looked at.
+    Public,
+    /// Anybody who signed in.
+    SignedIn,
+    /// Holders of the key in the place that the path names.
+    Key(Permission),
+}
+
+impl Access {
+    pub(crate) fn demand(self) -> Option<Demand> {
+        match self {
+            Access::Public | Access::SignedIn => None,
+            Access::Key(key) => Some(Demand { key, humans_only: false }),
+        }
+    }
+
+    /// As the API document says it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Access::Public => "public",
+            Access::SignedIn => "signed_in",
+            Access::Key(key) => key.as_str(),
+        }
+    }
+}
+
+impl From<Permission> for Access {
+    fn from(key: Permission) -> Access {
+        Access::Key(key)
+    }
+}

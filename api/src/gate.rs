@@ -1,0 +1,170 @@
+//! The gate before every route: who is it, how often have they asked, may they do this here? The answers come in the
+//! order of the contract: 401, 429, a project that is not theirs, a platform that is not theirs, a missing key.
+//!
+//! Every refusal of somebody we know is written to the audit log, also those a handler makes later.
+
+use axum::extract::{RawPathParams, Request, State as Shared};
+use axum::http::HeaderMap;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use domain::{ErrorCode, Refusal, Scope, authorize};
+use store::audit::{self, NewEntry};
+use tracing::Span;
+use uuid::Uuid;
+
+use crate::access::Access;
+use crate::caller::Caller;
+use crate::edge::Context;
+use crate::error::ApiError;
+use crate::mutation::Leftover;
+use crate::path;
+use crate::state::State;
+
+/// What the path of a route is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Project,
+    Organization,
+    Platform,
+    /// Nothing in particular, such as the caller itself.
+    Nowhere,
+}
+
+#[derive(Clone)]
+pub(crate) struct Gate {
+    pub(crate) state: State,
+    pub(crate) access: Access,
+    pub(crate) place: Place,
+    pub(crate) operation: &'static str,
+}
+
+pub(crate) async fn gate(
+    Shared(gate): Shared<Gate>,
+    params: RawPathParams,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let Some(context) = request.extensions().get::<Context>().cloned() else {
+        return ApiError::internal(&"a route without the edge").into_response();
+    };
+    let standing = match gate.state.identity.of(&gate.state, request.headers(), &context).await {
+        Ok(standing) => standing,
+        Err(refusal) => return refusal.into_response(),
+    };
+    let allowance = gate.state.limiter.take(standing.principal.id, standing.requests_per_minute);
+    // Until the place is known, everything is as if it happened on the platform.
+    let mut caller = Caller { standing, scope: Scope::Platform, operation: gate.operation, context };
+    let target = request.uri().path().to_owned();
+    let mut answer = if allowance.exceeded {
+        let limit = caller.standing.requests_per_minute;
+        ApiError::new(ErrorCode::RateLimited, format!("More than {limit} requests within a minute."))
+            .retry_after(allowance.resets_in)
+            .into_response()
+    } else {
+        match gate.admit(&mut caller, &params, request.headers()).await {
+            Ok(()) => {
+                let leftover = Leftover::default();
+                request.extensions_mut().insert(caller.clone());
+                request.extensions_mut().insert(leftover.clone());
+                let answer = next.run(request).await;
+                leftover.end().await;
+                answer
+            }
+            Err(refusal) => refusal.into_response(),
+        }
+    };
+    if let Some(code) = denial(&answer) {
+        gate.record(&caller, target, code).await;
+    }
+    allowance.tell(answer.headers_mut());
+    answer
+}
+
+impl Gate {
+    /// Finds the place and decides.
+    async fn admit(
+        &self,
+        caller: &mut Caller,
+        params: &RawPathParams,
+        headers: &HeaderMap,
+    ) -> Result<(), ApiError> {
+        if let Some(scope) = self.scope(params).await? {
+            caller.scope = scope;
+        } else {
+            return Err(ApiError::plain(self.invisible()));
+        }
+        if let Some(demand) = self.access.demand() {
+            authorize(caller.principal(), demand, caller.scope).map_err(|refusal| match refusal {
+                Refusal::Invisible => ApiError::plain(self.invisible()),
+                Refusal::AdminRequired => ApiError::plain(ErrorCode::AdminRequired),
+                Refusal::InsufficientPermissions => ApiError::plain(ErrorCode::InsufficientPermissions)
+                    .with("permission", demand.key.as_str()),
+            })?;
+        }
+        agree_on_project(headers, caller.scope)?;
+        record_place(caller.scope);
+        Ok(())
+    }
+
+    async fn scope(&self, params: &RawPathParams) -> Result<Option<Scope>, ApiError> {
+        let named = |name| path::value(params, name).and_then(|text| text.parse::<Uuid>().ok());
+        match self.place {
+            Place::Platform | Place::Nowhere => Ok(Some(Scope::Platform)),
+            Place::Project => match named("project_id") {
+                Some(project) => self.state.places.project(&self.state, project).await,
+                None => Ok(None),
+            },
+            Place::Organization => match named("org_id") {
+                Some(org) => self.state.places.organization(&self.state, org).await,
+                None => Ok(None),
+            },
+        }
+    }
+
+    fn invisible(&self) -> ErrorCode {
+        match self.place {
+            Place::Organization => ErrorCode::OrganizationNotFound,
+            _ => ErrorCode::ProjectNotFound,
+        }
+    }
+
+    /// In a transaction of its own, since the refused request has none. A log that cannot be written must not turn a
+    /// refusal into something else.
+    async fn record(&self, caller: &Caller, target: String, code: ErrorCode) {
+        let entry = NewEntry { target, code: Some(code.as_str()), ..caller.entry() };
+        let written = async {
+            let mut tx = self.state.write().await?;
+            audit::insert(&mut tx, &entry).await?;
+            tx.commit().await
+        };
+        if let Err(error) = written.await {
+            tracing::error!(%error, action = self.operation, "a denial could not be written to the audit log");
+        }
+    }
+}
+
+/// Denials are the 403s, a place that is kept from the caller, and what says of itself that it is one.
+fn denial(answer: &Response) -> Option<ErrorCode> {
+    let error = answer.extensions().get::<ApiError>()?;
+    let kept = matches!(error.code, ErrorCode::ProjectNotFound | ErrorCode::OrganizationNotFound);
+    (error.code.status() == 403 || kept || error.denial).then_some(error.code)
+}
+
+fn agree_on_project(headers: &HeaderMap, scope: Scope) -> Result<(), ApiError> {
+    let (Some(named), Some(project)) = (headers.get("x-project-id"), scope.project()) else { return Ok(()) };
+    let named = named.to_str().ok().and_then(|text| text.parse::<Uuid>().ok());
+    if named == Some(project) {
+        return Ok(());
+    }
+    Err(ApiError::new(ErrorCode::InvalidRequest, "X-Project-ID differs from the project in the path."))
+}
+
+fn record_place(scope: Scope) {
+    let span = Span::current();
+    if let Some(org) = scope.org() {
+        span.record("org_id", tracing::field::display(org));
+    }
+    if let Some(project) = scope.project() {
+        span.record("project_id", tracing::field::display(project));
+    }
+}

@@ -1,0 +1,173 @@
+//! From a bearer token to a principal: the token is judged, then the tables say who that is and what they may do.
+//!
+//! What was found is kept in memory under the token's digest, for as long as the version of authority stands still. A
+//! change made by this process is seen by the next request; one made elsewhere, within [`Authority::GLANCE`].
+
+mod authority;
+mod bearer;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::http::HeaderMap;
+use chrono::{DateTime, Utc};
+use clients::TokenFault;
+use domain::{ActorType, ErrorCode};
+use store::principals::{self, Standing};
+use store::{audit, users};
+use uuid::Uuid;
+
+use self::authority::Authority;
+use self::bearer::Digest;
+use crate::edge::Context;
+use crate::error::ApiError;
+use crate::state::State;
+
+/// An issuer may withdraw a key; a token it signed is judged again after this long.
+const JUDGED_AGAIN: Duration = Duration::from_secs(60);
+/// Beyond this many tokens, all are forgotten.
+const MANY: usize = 10_000;
+
+#[derive(Default)]
+pub(crate) struct Identity {
+    authority: Authority,
+    known: Mutex<HashMap<Digest, Known>>,
+}
+
+#[derive(Clone)]
+struct Known {
+    standing: Arc<Standing>,
+    expires_at: DateTime<Utc>,
+    judged: Instant,
+}
+
+/// Who a token that was judged is about.
+enum Subject {
+    User { issuer: String, subject: String, username: Option<String> },
+    ServiceAccount(Uuid),
+}
+
+impl Identity {
+    pub(crate) async fn of(
+        &self,
+        state: &State,
+        headers: &HeaderMap,
+        context: &Context,
+    ) -> Result<Arc<Standing>, ApiError> {
+        let token = bearer::token(headers)?;
+        let digest = bearer::digest(token);
+        if let Some(known) = self.known(&digest)
+            && known.judged.elapsed() < JUDGED_AGAIN
+            && state.keys.clock.now() < known.expires_at
+            && known.standing.version == self.authority.version(state).await?
+        {
+            return Ok(known.standing);
+        }
+        let (subject, expires_at) = judge(state, token).await.map_err(refused)?;
+        let standing = Arc::new(find(state, &subject, context).await?);
+        self.remember(digest, Known { standing: standing.clone(), expires_at, judged: Instant::now() });
+        Ok(standing)
+    }
+
+    /// Called after every committed change: the next request asks whether it changed who may do what.
+    pub(crate) fn distrust(&self) {
+        self.authority.distrust();
+    }
+
+    fn known(&self, digest: &Digest) -> Option<Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).get(digest).cloned()
+    }
+
+    fn remember(&self, digest: Digest, found: Known) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MANY {
+            known.clear();
+        }
+        known.insert(digest, found);
+    }
+}
+
+/// The platform's own tokens are told from others by the issuer they name; which keys they are judged by follows
+/// from that, so naming the wrong one gains nothing.
+async fn judge(state: &State, token: &str) -> Result<(Subject, DateTime<Utc>), TokenFault> {
+    if state.keys.minter.issued(token) {
+        let claims = state.keys.minter.verify(token)?;
+        return match claims.actor_type {
+            ActorType::ServiceAccount => Ok((Subject::ServiceAccount(claims.sub), claims.exp)),
+            _ => Err(TokenFault::Invalid("nothing of its kind signs in here")),
+        };
+    }
+    let claims = state.keys.verifier.verify(token).await?;
+    let subject = Subject::User { issuer: claims.issuer, subject: claims.subject, username: claims.username };
+    Ok((subject, claims.expires_at))
+}
+
+async fn find(state: &State, subject: &Subject, context: &Context) -> Result<Standing, ApiError> {
+    match subject {
+        Subject::ServiceAccount(id) => {
+            let mut tx = state.read().await?;
+            let standing = principals::of_service_account(&mut tx, *id).await?;
+            tx.rollback().await?;
+            let gone = "The service account is disabled or deleted.";
+            standing.ok_or_else(|| ApiError::new(ErrorCode::TokenInvalid, gone))
+        }
+        Subject::User { issuer, subject, username } => {
+            if let Some(standing) = find_user(state, issuer, subject).await? {
+                return Ok(standing);
+            }
+            let name = username.as_deref().unwrap_or(subject);
+            first_sign_in(state, issuer, subject, name, context).await?;
+            let vanished = || ApiError::internal(&"a user vanished after signing in");
+            find_user(state, issuer, subject).await?.ok_or_else(vanished)
+        }
+    }
+}
+
+async fn find_user(state: &State, issuer: &str, subject: &str) -> Result<Option<Standing>, ApiError> {
+    let mut tx = state.read().await?;
+    let standing = principals::of_user(&mut tx, issuer, subject).await?;
+    tx.rollback().await?;
+    Ok(standing)
+}
+
+async fn first_sign_in(
+    state: &State,
+    issuer: &str,
+    subject: &str,
+    username: &str,
+    context: &Context,
+) -> Result<(), ApiError> {
+    let mut tx = state.write().await?;
+    let user = users::sign_in(&mut tx, issuer, subject, username).await?;
+    let entry = audit::NewEntry {
+        actor_id: Some(user.id),
+        actor_type: Some(ActorType::User.as_str()),
+        action: "first_sign_in".to_owned(),
+        target: format!("user:{}", user.id),
+        ..context.entry()
+    };
+    audit::insert(&mut tx, &entry).await?;
+    tx.commit().await?;
+    Ok(())
+}
+
+/// The message of a fault never quotes the token.
+pub(crate) fn refused(fault: TokenFault) -> ApiError {
+    let code = match &fault {
+        TokenFault::Missing => ErrorCode::TokenMissing,
+        TokenFault::Invalid(_) => ErrorCode::TokenInvalid,
+        TokenFault::WrongAudience => ErrorCode::TokenScopeInvalid,
+        TokenFault::Expired => ErrorCode::TokenExpired,
+        TokenFault::IssuerUnavailable { .. } => {
+            tracing::warn!(error = %fault, "a token could not be judged");
+            return ApiError::plain(ErrorCode::UpstreamError).retry_after(1);
+        }
+    };
+    ApiError::new(code, sentence(&fault.to_string()))
+}
+
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
+}

@@ -1,0 +1,154 @@
+//! A request that changes something. What it owes besides its effect comes with it: the transaction, the audit entry,
+//! and, where the caller named an idempotency key, the first answer, all of which commit together or not at all.
+//!
+//! A handler that takes a [`Mutation`] cannot answer before [`Mutation::commit`]; one that fails or is dropped leaves
+//! nothing behind and the key free. A request that was answered before never reaches its handler: the extractor
+//! answers it again.
+
+mod answer;
+mod key;
+mod work;
+
+pub(crate) use answer::Answer;
+pub(crate) use work::Leftover;
+
+use axum::extract::{FromRequest, Request};
+use axum::http::HeaderValue;
+use axum::response::{IntoResponse, Response};
+use domain::{ErrorCode, redact::redacted};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use sqlx::PgConnection;
+use store::audit::{self, NewEntry};
+use store::idempotency::{self, Slot};
+use utoipa::ToSchema;
+
+use self::work::Work;
+use crate::body;
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::state::State;
+
+pub(crate) struct Mutation<T> {
+    pub(crate) caller: Caller,
+    pub(crate) body: T,
+    pub(crate) tx: Work,
+    first: Option<First>,
+    state: State,
+}
+
+/// The key this request is the first to use.
+struct First {
+    slot: Slot,
+    body_hash: Vec<u8>,
+}
+
+/// What the audit log tells of a change.
+#[derive(Default)]
+pub(crate) struct Change {
+    target: String,
+    before: Option<Value>,
+    after: Option<Value>,
+    reason: Option<String>,
+}
+
+impl Change {
+    /// `kind:id`.
+    pub(crate) fn of(kind: &str, id: impl std::fmt::Display) -> Change {
+        Change { target: format!("{kind}:{id}"), ..Change::default() }
+    }
+
+    pub(crate) fn from(mut self, before: &impl Serialize) -> Change {
+        self.before = serde_json::to_value(before).ok().map(redacted);
+        self
+    }
+
+    pub(crate) fn to(mut self, after: &impl Serialize) -> Change {
+        self.after = serde_json::to_value(after).ok().map(redacted);
+        self
+    }
+
+    pub(crate) fn because(mut self, reason: Option<String>) -> Change {
+        self.reason = reason;
+        self
+    }
+}
+
+impl<T> Mutation<T> {
+    /// Writes what the change owes and makes it true.
+    pub(crate) async fn commit(mut self, change: Change, answer: Answer) -> Result<Response, ApiError> {
+        let entry = NewEntry {
+            target: change.target,
+            before: change.before,
+            after: change.after,
+            reason: change.reason,
+            ..self.caller.entry()
+        };
+        audit::insert(&mut self.tx, &entry).await?;
+        if let Some(First { slot, body_hash }) = &self.first {
+            let recorded = answer.recorded(body_hash.clone())?;
+            idempotency::record(&mut self.tx, slot, &recorded).await?;
+        }
+        self.tx.commit().await?;
+        self.state.identity.distrust();
+        Ok(answer.into_response())
+    }
+
+    /// Takes back what the handler did. Nothing happened, so nothing is recorded and the key stays free.
+    pub(crate) async fn abandon(self) -> Result<(), ApiError> {
+        Ok(self.tx.rollback().await?)
+    }
+}
+
+impl<T: DeserializeOwned + ToSchema + Send> FromRequest<State> for Mutation<T> {
+    /// A refusal, or the answer that was given before.
+    type Rejection = Response;
+
+    async fn from_request(request: Request, state: &State) -> Result<Mutation<T>, Response> {
+        let caller = request.extensions().get::<Caller>().cloned();
+        let caller =
+            caller.ok_or_else(|| ApiError::internal(&"a handler without the gate").into_response())?;
+        let leftover = request.extensions().get::<Leftover>().cloned().unwrap_or_default();
+        let slot = slot(&request, &caller).map_err(ApiError::into_response)?;
+        // The body is read to its end before a connection is taken, so a slow caller holds none.
+        let (bytes, body) = body::read(request).await.map_err(ApiError::into_response)?;
+        let tx = state.write().await.map_err(|error| ApiError::from(error).into_response())?;
+        let mut tx = Work::new(tx, leftover);
+        let first = match slot {
+            None => None,
+            Some(slot) => Some(first_use(&mut tx, slot, Sha256::digest(&bytes).to_vec()).await?),
+        };
+        Ok(Mutation { caller, body, tx, first, state: state.clone() })
+    }
+}
+
+fn slot(request: &Request, caller: &Caller) -> Result<Option<Slot>, ApiError> {
+    let Some(key) = key::of(request.headers())? else { return Ok(None) };
+    Ok(Some(Slot {
+        principal_id: caller.principal().id,
+        method: request.method().to_string(),
+        path: request.uri().path().to_owned(),
+        key,
+    }))
+}
+
+/// Whoever gets the lock either is first or sees the first answer: both were committed before the lock came free.
+async fn first_use(conn: &mut PgConnection, slot: Slot, body_hash: Vec<u8>) -> Result<First, Response> {
+    let trouble = |error: sqlx::Error| ApiError::from(error).into_response();
+    if !idempotency::try_lock(conn, &slot).await.map_err(trouble)? {
+        return Err(ApiError::plain(ErrorCode::IdempotencyInProgress).retry_after(1).into_response());
+    }
+    match idempotency::find(conn, &slot).await.map_err(trouble)? {
+        None => Ok(First { slot, body_hash }),
+        Some(recorded) if recorded.body_hash != body_hash => {
+            Err(ApiError::plain(ErrorCode::IdempotencyKeyReused).into_response())
+        }
+        Some(recorded) => {
+            let mut answer = Answer::replay(recorded).into_response();
+            answer.headers_mut().insert("idempotent-replayed", HeaderValue::from_static("true"));
+            Err(answer)
+        }
+    }
+}

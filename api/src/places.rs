@@ -1,0 +1,53 @@
+//! Which organizations and projects there are. Projects neither move nor vanish, so what was seen once stays true
+//! and is not asked of the database again.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{PoisonError, RwLock};
+
+use domain::Scope;
+use store::{organizations, projects};
+use uuid::Uuid;
+
+use crate::error::ApiError;
+use crate::state::State;
+
+#[derive(Default)]
+pub(crate) struct Places {
+    /// Project → organization.
+    projects: RwLock<HashMap<Uuid, Uuid>>,
+    organizations: RwLock<HashSet<Uuid>>,
+}
+
+impl Places {
+    pub(crate) async fn project(&self, state: &State, project: Uuid) -> Result<Option<Scope>, ApiError> {
+        let known = self.projects.read().unwrap_or_else(PoisonError::into_inner).get(&project).copied();
+        let org = match known {
+            Some(org) => Some(org),
+            None => {
+                let mut tx = state.read().await?;
+                let org = projects::org_of(&mut tx, project).await?;
+                tx.rollback().await?;
+                org
+            }
+        };
+        let Some(org) = org else { return Ok(None) };
+        if known.is_none() {
+            self.projects.write().unwrap_or_else(PoisonError::into_inner).insert(project, org);
+        }
+        Ok(Some(Scope::Project { org, project }))
+    }
+
+    pub(crate) async fn organization(&self, state: &State, org: Uuid) -> Result<Option<Scope>, ApiError> {
+        let known = self.organizations.read().unwrap_or_else(PoisonError::into_inner).contains(&org);
+        if !known {
+            let mut tx = state.read().await?;
+            let exists = organizations::exists(&mut tx, org).await?;
+            tx.rollback().await?;
+            if !exists {
+                return Ok(None);
+            }
+            self.organizations.write().unwrap_or_else(PoisonError::into_inner).insert(org);
+        }
+        Ok(Some(Scope::Organization { org }))
+    }
+}

@@ -1,0 +1,18 @@
+//! Everything outside our database: whose tokens are believed and by which keys, how secrets are sealed at rest, and
+//! what time it is. Real implementations, and fakes where a test needs to decide what the world says.
+
+pub mod assertion;
+pub mod clock;
+pub mod oidc;
+pub mod seal;
+pub mod signing;
+pub mod tokens;
+
+mod fault;
+mod jwt;
+mod key_set;
+mod public_address;
+mod terms;
+
+pub use clock::Clock;
+pub use fault::TokenFault;

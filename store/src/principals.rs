@@ -1,0 +1,112 @@
+//! Principals: what the tables of identity grant to somebody, read at one moment together with the version of
+//! authority, which rises with every change. As long as the version stands still, what was read stays true.
+
+use domain::{
+    ActorType, Grant, OrganizationRole, PermissionSet, PlatformRole, PolicyKey, Principal, ProjectRole, Scope,
+};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::policies::{self, Subject};
+
+/// What a process may keep in memory while the version stands still.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    pub principal: Principal,
+    pub requests_per_minute: u32,
+    pub version: i64,
+}
+
+pub async fn version(conn: &mut PgConnection) -> sqlx::Result<i64> {
+    sqlx::query_scalar!("select version from authority").fetch_one(conn).await
+}
+
+/// A person, if they have signed in before. Call it in a transaction that sees one moment.
+pub async fn of_user(conn: &mut PgConnection, issuer: &str, subject: &str) -> sqlx::Result<Option<Standing>> {
+    let version = version(conn).await?;
+    let user = sqlx::query!(
+        "select id, platform_role from users where issuer = $1 and subject = $2",
+        issuer,
+        subject
+    )
+    .fetch_optional(&mut *conn)
+    .await?;
+    let Some(user) = user else { return Ok(None) };
+    let mut grants = memberships(conn, user.id).await?;
+    // A role that only a newer release knows grants nothing here.
+    let platform: PlatformRole = user.platform_role.parse().unwrap_or_default();
+    if !platform.keys().is_empty() {
+        grants.push(grant(Scope::Platform, platform.as_str(), platform.keys(), true));
+    }
+    let principal = Principal { id: user.id, actor_type: ActorType::User, grants };
+    let subject = Subject { user: Some(user.id), ..Subject::default() };
+    Ok(Some(standing(conn, principal, subject, version).await?))
+}
+
+/// A service account that is neither disabled nor deleted. Call it in a transaction that sees one moment.
+pub async fn of_service_account(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<Standing>> {
+    let version = version(conn).await?;
+    let account = sqlx::query!(
+        "select org_id, project_id, permissions from service_accounts where id = $1 and status = 'active'",
+        id
+    )
+    .fetch_optional(&mut *conn)
+    .await?;
+    let Some(account) = account else { return Ok(None) };
+    let scope = Scope::Project { org: account.org_id, project: account.project_id };
+    let keys = PermissionSet::known_among(&account.permissions);
+    let grants = vec![grant(scope, "service_account", keys, true)];
+    let principal = Principal { id, actor_type: ActorType::ServiceAccount, grants };
+    let subject = Subject { user: Some(id), project: scope.project(), org: scope.org() };
+    Ok(Some(standing(conn, principal, subject, version).await?))
+}
+
+async fn standing(
+    conn: &mut PgConnection,
+    principal: Principal,
+    subject: Subject,
+    version: i64,
+) -> sqlx::Result<Standing> {
+    let limit = policies::resolve(conn, PolicyKey::ApiRequestsPerMinute, subject).await?;
+    let requests_per_minute =
+        limit.value.as_u64().and_then(|limit| u32::try_from(limit).ok()).unwrap_or(u32::MAX);
+    Ok(Standing { principal, requests_per_minute, version })
+}
+
+async fn memberships(conn: &mut PgConnection, user: Uuid) -> sqlx::Result<Vec<Grant>> {
+    let rows = sqlx::query!(
+        r#"select m.org_id, m.project_id, m.role, r.name as "custom_role?", r.permissions as "permissions?"
+           from memberships m left join custom_roles r on r.id = m.role_id where m.user_id = $1 order by m.id"#,
+        user
+    )
+    .fetch_all(conn)
+    .await?;
+    let grants = rows.into_iter().map(|row| {
+        let scope = match row.project_id {
+            Some(project) => Scope::Project { org: row.org_id, project },
+            None => Scope::Organization { org: row.org_id },
+        };
+        match (row.role, row.custom_role) {
+            (Some(name), _) => built_in(scope, &name),
+            (None, name) => {
+                let keys = PermissionSet::known_among(&row.permissions.unwrap_or_default());
+                grant(scope, &name.unwrap_or_default(), keys, true)
+            }
+        }
+    });
+    Ok(grants.collect())
+}
+
+fn built_in(scope: Scope, name: &str) -> Grant {
+    if let Scope::Project { .. } = scope {
+        let role: Option<ProjectRole> = name.parse().ok();
+        return grant(scope, name, role.map_or(PermissionSet::EMPTY, ProjectRole::keys), true);
+    }
+    let role: Option<OrganizationRole> = name.parse().ok();
+    let keys = role.map_or(PermissionSet::EMPTY, OrganizationRole::keys);
+    grant(scope, name, keys, role.is_some_and(OrganizationRole::reaches_projects))
+}
+
+fn grant(scope: Scope, role: &str, keys: PermissionSet, reaches_inside: bool) -> Grant {
+    Grant { scope, role: role.to_owned(), keys, reaches_inside }
+}

@@ -1,0 +1,13 @@
+//! Who is believed, and what they may do.
+
+mod audit;
+mod exchange;
+mod forged;
+mod gate;
+mod idempotency;
+mod matrix;
+mod members;
+mod oidc;
+mod policies;
+mod secrets;
+mod service_accounts;

@@ -1,0 +1,175 @@
+//! For every operation that changes something, a request that succeeds: what it needs is made afresh each time. A route
+//! that is missing here fails the stories that ask for it.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use axum::http::Method;
+use engine::{Missed, Overlap, RunState, Schedule};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::http::{Http, admin, organization, project};
+use crate::support::realm::{self, DEMO};
+use crate::support::story::Story;
+use crate::support::world::{Do, Script, Trouble, touch};
+
+const HOUR: u64 = 3_600_000;
+
+pub struct Ask {
+    pub method: Method,
+    pub path: String,
+    pub body: Value,
+}
+
+pub struct Fixtures<'a> {
+    story: &'a Story,
+    http: &'a Http,
+    made: AtomicU32,
+}
+
+fn ask(method: Method, path: String, body: Value) -> Ask {
+    Ask { method, path, body }
+}
+
+impl<'a> Fixtures<'a> {
+    pub async fn new(story: &'a Story, http: &'a Http) -> Fixtures<'a> {
+        let yearly =
+            Schedule { name: "yearly", cron: "0 0 0 1 1 *", missed: Missed::Skip, overlap: Overlap::Queue };
+        let mut conn = story.pool.acquire().await.unwrap();
+        story.engine.ensure_schedule(&mut conn, &yearly, &Script { does: vec![touch("a")] }).await.unwrap();
+        Fixtures { story, http, made: AtomicU32::new(0) }
+    }
+
+    pub async fn ask(&self, operation: &str) -> Ask {
+        let fresh = self.fresh();
+        match operation.split_once('_').expect("a place and a name") {
+            ("admin", "create_organization") => {
+                ask(Method::POST, admin("/organizations"), json!({ "slug": fresh }))
+            }
+            ("admin", "update_organization") => {
+                let path = admin(&format!("/organizations/{DEMO}"));
+                ask(Method::PATCH, path, json!({ "display_name": fresh }))
+            }
+            ("admin", "create_project") => {
+                ask(Method::POST, admin("/projects"), json!({ "org_id": DEMO, "slug": fresh }))
+            }
+            ("admin", "update_project") => {
+                let path = admin(&format!("/projects/{}", realm::EXAMPLE));
+                ask(Method::PATCH, path, json!({ "display_name": fresh }))
+            }
+            ("admin", "set_policy") => {
+                let path = format!("/policies/project/{}/canary.min_samples", self.project().await);
+                ask(Method::PUT, admin(&path), json!({ "value": 30 }))
+            }
+            ("organization", name) if name.ends_with("_role") => self.role(name, fresh).await,
+            ("organization", name) => self.member(name, organization, fresh).await,
+            ("project", name) if name.ends_with("_member") => self.member(name, project, fresh).await,
+            ("project", name) if name.contains("service_account") => self.machine(name, fresh).await,
+            ("project", name) if name.ends_with("_trust") => self.trust(name, fresh).await,
+            ("project", name) if name.ends_with("_workflow") => self.run(name, project).await,
+            ("admin", name) if name.ends_with("_workflow") => self.run(name, admin).await,
+            ("admin", "bulk_retry_workflows") => {
+                let run = self.paused().await;
+                ask(Method::POST, admin("/workflows/bulk-retry"), json!({ "ids": [run] }))
+            }
+            ("admin", name) if name.ends_with("_schedule") => {
+                let verb = name.trim_end_matches("_schedule");
+                ask(Method::POST, admin(&format!("/schedules/yearly/{verb}")), json!({ "reason": fresh }))
+            }
+            _ => panic!("{operation} has no fixture: say here how to ask for it so that it succeeds"),
+        }
+    }
+
+    /// Ends what the runs of the fixtures left waiting.
+    pub async fn end(self) {
+        self.story.quiet().await;
+    }
+
+    fn fresh(&self) -> String {
+        format!("thing-{}", self.made.fetch_add(1, Ordering::Relaxed))
+    }
+
+    async fn make(&self, path: &str, body: Value) -> String {
+        let made = self.http.post(path, body).await.with(201);
+        made["id"].as_str().unwrap().to_owned()
+    }
+
+    async fn project(&self) -> String {
+        self.make(&admin("/projects"), json!({ "org_id": DEMO, "slug": self.fresh() })).await
+    }
+
+    async fn role(&self, name: &str, fresh: String) -> Ask {
+        let body = json!({ "name": fresh, "permissions": ["workflows.read"] });
+        if name == "create_role" {
+            return ask(Method::POST, organization("/roles"), body);
+        }
+        let path = organization(&format!("/roles/{}", self.make(&organization("/roles"), body).await));
+        match name {
+            "update_role" => ask(Method::PATCH, path, json!({ "permissions": ["audit.read"] })),
+            _ => ask(Method::DELETE, path, json!({})),
+        }
+    }
+
+    async fn member(&self, name: &str, place: fn(&str) -> String, fresh: String) -> Ask {
+        realm::sign_in(&mut self.story.pool.acquire().await.unwrap(), &fresh).await;
+        let body = json!({ "username": fresh, "role": "viewer" });
+        if name == "add_member" {
+            return ask(Method::POST, place("/members"), body);
+        }
+        let path = place(&format!("/members/{}", self.make(&place("/members"), body).await));
+        match name {
+            "update_member" => ask(Method::PATCH, path, json!({ "role": "admin" })),
+            _ => ask(Method::DELETE, path, json!({})),
+        }
+    }
+
+    async fn machine(&self, name: &str, fresh: String) -> Ask {
+        let all = project("/service-accounts");
+        if name == "create_service_account" {
+            return ask(Method::POST, all, json!({ "name": fresh }));
+        }
+        let one = format!("{all}/{}", self.make(&all, json!({ "name": fresh })).await);
+        match name {
+            "delete_service_account" => ask(Method::DELETE, one, json!({})),
+            "rotate_service_account_key" => ask(Method::POST, format!("{one}/rotate-key"), json!({})),
+            "disable_service_account" => ask(Method::POST, format!("{one}/disable"), json!({})),
+            _ => ask(Method::POST, format!("{one}/enable"), json!({})),
+        }
+    }
+
+    async fn trust(&self, name: &str, fresh: String) -> Ask {
+        let all = project("/federated-trusts");
+        let account = self.make(&project("/service-accounts"), json!({ "name": fresh })).await;
+        let body = json!({
+            "name": fresh, "service_account_id": account, "issuer": "https://ci.example", "audience": "gpuaas",
+            "subject_pattern": "repo:acme/*",
+        });
+        if name == "create_federated_trust" {
+            return ask(Method::POST, all, body);
+        }
+        ask(Method::DELETE, format!("{all}/{}", self.make(&all, body).await), json!({}))
+    }
+
+    async fn run(&self, name: &str, place: fn(&str) -> String) -> Ask {
+        let verb = name.trim_end_matches("_workflow");
+        let run = match verb {
+            "retry" | "resume" => self.paused().await,
+            _ => self.waiting().await,
+        };
+        ask(Method::POST, place(&format!("/workflows/{run}/{verb}")), json!({}))
+    }
+
+    async fn waiting(&self) -> Uuid {
+        let run = self.story.start([Do::Wait(HOUR)]).await;
+        self.story.until(run, &[RunState::Waiting]).await;
+        run
+    }
+
+    async fn paused(&self) -> Uuid {
+        let step = self.fresh();
+        self.story.world.trouble(&step, [Trouble::NeedsOperator]);
+        let run = self.story.start([touch(&step)]).await;
+        self.story.until(run, &[RunState::Paused]).await;
+        run
+    }
+}
