@@ -23,7 +23,7 @@ use crate::event::{Event, Intend, Settle, Tried};
 use crate::failpoint::{Point, Strike};
 use crate::fault::{Fault, Halt, Reason, Stop};
 use crate::journal::{Entry, Journal, Kept, StepId};
-use crate::payload;
+use crate::payload::{self, PayloadError};
 use crate::registry::Kind;
 use crate::reins::Reins;
 use crate::state::{Cause, Op, RunState, StepState};
@@ -137,6 +137,10 @@ impl Core {
         };
         if self.unwinding {
             return Err(Stop::Turned.into());
+        }
+        if id.key.contains('\0') {
+            let fault = PayloadError::Nul.fault("the step's key");
+            return Err(self.turn_back(fault.reason()).await);
         }
         if self.journal.len() >= self.engine.settings.max_journal_rows {
             let fault = Fault::terminal("journal_full", "the run has more steps than a journal may hold");

@@ -16,6 +16,8 @@ pub enum PayloadError {
     Nul,
     #[error("is nested deeper than {0} levels")]
     TooDeep(usize),
+    #[error("contains a number or a character that the database cannot hold")]
+    Unstorable,
 }
 
 impl PayloadError {
@@ -42,11 +44,21 @@ pub(crate) fn check(text: &str, limit: usize, settings: &Settings) -> Result<(),
     if holds_nul(text) {
         return Err(PayloadError::Nul);
     }
-    if depth(text) > settings.max_depth {
+    let seen = Seen::in_text(text);
+    if seen.depth > settings.max_depth {
         return Err(PayloadError::TooDeep(settings.max_depth));
+    }
+    // The journal keeps JSON as text, and Postgres would stumble only when somebody reads it.
+    if seen.longest_number > LONGEST_NUMBER
+        || (seen.doubtful && serde_json::from_str::<serde_json::Value>(text).is_err())
+    {
+        return Err(PayloadError::Unstorable);
     }
     Ok(())
 }
+
+/// Longer than any number anybody means; Postgres has its limit far beyond.
+const LONGEST_NUMBER: usize = 1000;
 
 /// The first half of SHA-256 is plenty to notice that a replayed step was given something else.
 pub(crate) fn hash(text: &str) -> Vec<u8> {
@@ -70,22 +82,41 @@ fn holds_nul(text: &str) -> bool {
     })
 }
 
-fn depth(text: &str) -> usize {
-    let (mut deepest, mut now, mut in_string, mut escaped) = (0usize, 0usize, false, false);
-    for byte in text.bytes() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            b'{' | b'[' if !in_string => {
-                now += 1;
-                deepest = deepest.max(now);
+/// What one pass over a JSON text finds.
+#[derive(Default)]
+struct Seen {
+    depth: usize,
+    longest_number: usize,
+    /// There are exponents or surrogates, of which Postgres takes only some.
+    doubtful: bool,
+}
+
+impl Seen {
+    fn in_text(text: &str) -> Seen {
+        let mut seen = Seen::default();
+        let (mut depth, mut number, mut in_string, mut escaped) = (0usize, 0usize, false, false);
+        for byte in text.bytes() {
+            match byte {
+                _ if escaped => {
+                    escaped = false;
+                    seen.doubtful |= byte == b'u';
+                }
+                b'\\' if in_string => escaped = true,
+                b'"' => in_string = !in_string,
+                _ if in_string => {}
+                b'{' | b'[' => {
+                    depth += 1;
+                    seen.depth = seen.depth.max(depth);
+                }
+                b'}' | b']' => depth = depth.saturating_sub(1),
+                b'e' | b'E' if number > 0 => seen.doubtful = true,
+                _ => {}
             }
-            b'}' | b']' if !in_string => now = now.saturating_sub(1),
-            _ => {}
+            number = if !in_string && (byte.is_ascii_digit() || byte == b'.') { number + 1 } else { 0 };
+            seen.longest_number = seen.longest_number.max(number);
         }
+        seen
     }
-    deepest
 }
 
 #[cfg(test)]
@@ -105,6 +136,24 @@ mod tests {
         assert!(encode(&serde_json::json!({"a": ["[[[["]}), 100, &settings).is_ok());
         let deep = serde_json::json!({"a": [[1]]});
         assert_eq!(encode(&deep, 100, &settings), Err(PayloadError::TooDeep(2)));
+    }
+
+    #[test]
+    fn numbers_and_characters_the_database_cannot_hold_are_refused() {
+        let settings = Settings::default();
+        let check = |text: &str| check(text, 10_000, &settings);
+        for text in [
+            "1e140000",
+            r#"{"a":-2.5E999999}"#,
+            r#""\ud800""#,
+            &"9".repeat(1001),
+            &format!("0.{}", "0".repeat(1001)),
+        ] {
+            assert_eq!(check(text), Err(PayloadError::Unstorable), "{text:.40}");
+        }
+        for text in ["1e300", "[true,false,null]", r#""\ud83d\ude00""#, r#""1e140000""#, r#""e\u00e9""#] {
+            assert_eq!(check(text), Ok(()), "{text}");
+        }
     }
 
     #[test]

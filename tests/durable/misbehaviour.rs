@@ -82,6 +82,7 @@ enum Way {
     NulOutput,
     HugeOutput,
     NulError,
+    NulKey,
 }
 
 impl Activity for Rude {
@@ -121,6 +122,9 @@ impl Workflow for RudeFlow {
 
     async fn run(&self, run: &mut Run<World>) -> Result<(), Halt> {
         run.step(Rude { way: self.way }).await?;
+        if self.way == Way::NulKey {
+            run.step_for("a\0b", Rude { way: self.way }).await?;
+        }
         if self.way == Way::UndoPanics {
             return Err(run.fail(&Fault::terminal("told_to", "now undo")).await);
         }
@@ -175,8 +179,8 @@ async fn an_undo_that_panics_sticks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_output_the_database_cannot_hold_fails_its_run_alone() {
-    for way in [Way::NulOutput, Way::HugeOutput, Way::NulError] {
+async fn what_the_database_cannot_hold_fails_its_run_alone() {
+    for way in [Way::NulOutput, Way::HugeOutput, Way::NulError, Way::NulKey] {
         let (story, workers, run) = rude(way).await;
         assert_eq!(story.ends(run).await, RunState::Compensated, "{way:?}: {}", story.describe(run).await);
         neighbours_succeed(&story).await;
