@@ -182,19 +182,24 @@ $$;
 create view engine.step as
 select r.id as run_id, s.* from engine.run r cross join lateral engine.steps_of(r.id) s;
 
--- Every try of every step. Those that did not succeed go with their day.
+-- Every try of the steps of one run. Those that did not succeed go with their day.
+create function engine.tries_of(run uuid) returns table (
+    name text, key text, undo boolean, attempt integer, outcome text, epoch bigint, error jsonb, correlation_id text,
+    trace_id text, worker uuid, started_at timestamptz, at timestamptz
+) language sql stable parallel safe as $$
+    select t.name, t.key, t.undo, t.attempt, t.outcome, t.epoch, t.error, t.correlation_id, t.trace_id, t.worker,
+           t.started_at, t.at
+    from engine.attempt t where t.run_id = run
+    union all
+    select d.name, d.key, d.undo, d.attempt, d.outcome, j.epoch, null, j.correlation_id, j.trace_id, j.worker,
+           d.started_at, d.at
+    from engine.journal j cross join lateral json_to_recordset(j.events) as d (
+        e text, name text, key text, undo boolean, attempt integer, outcome text, started_at timestamptz, at timestamptz)
+    where j.run_id = run and d.e = 'tried'
+$$;
+
 create view engine.try as
-select t.run_id, t.name, t.key, t.undo, t.attempt, t.outcome, t.epoch, t.error, t.correlation_id, t.trace_id, t.worker,
-       t.started_at, t.at
-from engine.attempt t
-union all
-select r.id, d.name, d.key, d.undo, d.attempt, d.outcome, j.epoch, null, j.correlation_id, j.trace_id, j.worker,
-       d.started_at, d.at
-from engine.run r
-join engine.journal j on j.run_id = r.id
-cross join lateral json_to_recordset(j.events) as d (
-    e text, name text, key text, undo boolean, attempt integer, outcome text, started_at timestamptz, at timestamptz)
-where d.e = 'tried';
+select r.id as run_id, t.* from engine.run r cross join lateral engine.tries_of(r.id) t;
 
 -- Signals are kept until taken; the run's `signals` counter is what a suspending driver compares.
 create table engine.signal (

@@ -1,18 +1,19 @@
 -- With $1, what lives or ended since then, the latest thousand of each and the journals of the latest hundred of each,
 -- so that looking stays cheap under load; without, everything.
 with recent as materialized (
-    (select *, row_number() over (order by id desc) as place from engine.run where finished_at is null
-     order by id desc limit case when $1::timestamptz is not null then 1000 end)
+    select *, row_number() over (order by id desc) as place
+    from (select * from engine.run where finished_at is null
+          order by id desc limit case when $1::timestamptz is not null then 1000 end) live
     union all
-    (select *, row_number() over (order by finished_at desc) from engine.run
-     where finished_at >= coalesce($1::timestamptz, '-infinity')
-     order by finished_at desc limit case when $1::timestamptz is not null then 1000 end)
+    select *, row_number() over (order by finished_at desc)
+    from (select * from engine.run where finished_at >= coalesce($1::timestamptz, '-infinity')
+          order by finished_at desc limit case when $1::timestamptz is not null then 1000 end) ended
 ), looked_into as materialized (
     select id from recent where $1::timestamptz is null or place <= 100
 ), step as materialized (
     select r.id as run_id, s.* from looked_into r cross join lateral engine.steps_of(r.id) s
 ), tried as materialized (
-    select t.* from looked_into r join engine.try t on t.run_id = r.id
+    select r.id as run_id, t.* from looked_into r cross join lateral engine.tries_of(r.id) t
 )
 select 'P1' as "promise!", min(id::text)::uuid as run_id,
        'start key ' || start_key || ' has ' || count(*) || ' runs' as "detail!"

@@ -118,8 +118,8 @@ async fn attempts(
         r#"select try.name as "name!", try.key as "key!", try.attempt as "attempt!", try.undo as "undo!",
                   try.outcome as "outcome!", try.error, try.correlation_id as "correlation_id!", try.trace_id,
                   try.started_at as "started_at!", try.at as "at!", worker.name as "worker?"
-           from engine.try left join engine.incarnation worker on worker.id = try.worker
-           where try.run_id = $1 and try.at >= $2
+           from engine.tries_of($1) try left join engine.incarnation worker on worker.id = try.worker
+           where try.at >= $2
            order by try.at, try.undo, try.attempt"#,
         run.id,
         run.created_at,
