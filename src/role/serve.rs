@@ -50,7 +50,7 @@ pub async fn run(config: &Config, args: &ServeArgs) -> Result<(), Failure> {
     }
     check_schema(&database).await?;
     let front = if args.workers_only { None } else { Some(front(config).await?) };
-    let mut serving = Serving::start(wire::engine(database, config), front, !args.api_only);
+    let mut serving = Serving::start(wire::engine(database, config), front, !args.api_only).await?;
     info!(api = !args.workers_only, workers = !args.api_only, "serving");
     let outcome = tokio::select! {
         () = stop.asked.cancelled() => Ok(()),
@@ -75,11 +75,12 @@ pub struct Serving {
 }
 
 impl Serving {
-    pub fn start(engine: Engine, front: Option<Front>, with_workers: bool) -> Serving {
+    pub async fn start(engine: Engine, front: Option<Front>, with_workers: bool) -> Result<Serving, Failure> {
+        workflows::declare_schedules(&engine).await.map_err(Failure::server)?;
         let closing = CancellationToken::new();
         let workers = with_workers.then(|| wire::workers(&engine));
         let api = front.map(|front| tokio::spawn(wire::api(front, engine.clone(), closing.clone())));
-        Serving { engine, closing, api, workers }
+        Ok(Serving { engine, closing, api, workers })
     }
 
     /// Returns once this process also drives runs, if it is to.
