@@ -25,6 +25,8 @@ use crate::stop::Stop;
 use crate::wire::{self, Front};
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+/// After a second signal, connections that are still in use are not waited for longer than this.
+const LAST_PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Args)]
 pub struct ServeArgs {
@@ -123,7 +125,14 @@ impl Serving {
             _ = async { tokio::join!(finish_requests, finish_steps) } => {}
             () = stop.hurried.cancelled() => warn!("stopped without waiting for open work"),
         }
-        self.engine.close().await;
+        let out_of_patience = async {
+            stop.hurried.cancelled().await;
+            tokio::time::sleep(LAST_PATIENCE).await;
+        };
+        tokio::select! {
+            () = self.engine.close() => {}
+            () = out_of_patience => warn!("some connections were still in use and are cut"),
+        }
     }
 }
 
