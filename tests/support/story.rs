@@ -227,6 +227,13 @@ impl Story {
             .expect("the effects")
     }
 
+    /// It had effects, and each was taken back.
+    pub async fn gave_everything_back(&self, run: Uuid) {
+        let effects = self.effects(run).await;
+        let undone = |(_, held, _, undos): &(String, bool, i32, i32)| !held && *undos > 0;
+        assert!(!effects.is_empty() && effects.iter().all(undone), "{effects:?}");
+    }
+
     /// Waits until nothing is due or being driven.
     pub async fn quiet(&self) {
         self.until_true(
