@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn ten_are_named_and_the_others_counted() {
         let one = Violation { promise: "P6".into(), run_id: None, detail: "the guard is off".into() };
-        assert_eq!(in_words(&[one.clone()]), "1 broken: P6: the guard is off");
+        assert_eq!(in_words(std::slice::from_ref(&one)), "1 broken: P6: the guard is off");
         let words = in_words(&vec![one; 12]);
         assert_eq!(words.matches("the guard is off").count(), 10);
         assert!(words.starts_with("12 broken: ") && words.ends_with("; and 2 more, in the log"), "{words}");
