@@ -27,7 +27,7 @@ pub fn engine(database: PgConnectOptions, config: &Config) -> Engine {
 }
 
 pub fn workers(engine: &Engine) -> Workers {
-    Workers::start(engine, Arc::new(Env::default()), workflows::registry())
+    Workers::start(engine, Arc::new(Env::new(engine.clone())), workflows::registry())
 }
 
 /// By what tokens are judged and made. `address` is what the platform calls itself unless it is told.

@@ -32,6 +32,20 @@ fn the_seeded_people_sign_in_and_hold_their_roles() {
 }
 
 #[test]
+fn the_nightly_check_is_among_the_schedules_an_administrator_sees() {
+    let folder = Folder::new();
+    let dev = Dev::start(&folder.0.join("data"), &[]);
+    let answer = dev.get_as("/api/v1/admin/schedules", &dev.token("admin"));
+    let page: serde_json::Value = serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
+    let nightly = &page["items"][0];
+    assert_eq!(
+        (&nightly["name"], &nightly["kind"], &nightly["cron"]),
+        (&json!("check_promises"), &json!("platform.check_promises"), &json!("0 0 3 * * *")),
+        "{page}"
+    );
+}
+
+#[test]
 fn people_stay_themselves_when_dev_moves_to_another_port() {
     let folder = Folder::new();
     let data = folder.0.join("data");

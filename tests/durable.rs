@@ -9,6 +9,7 @@ mod operators;
 mod outage;
 mod poison;
 mod pooler;
+mod promises;
 mod races;
 mod schedules;
 mod simulate;

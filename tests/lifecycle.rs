@@ -8,12 +8,13 @@ use engine::testing::{Check, check_workflow};
 use engine::{Engine, Registry};
 use futures::future::BoxFuture;
 use uuid::Uuid;
+use workflows::check_promises::CheckPromises;
 use workflows::demo::Tour;
 
 use crate::support::database::TestDatabase;
 
 /// Workflows that have a story here; the registry must not know any other.
-const CHECKED: &[&str] = &["demo.tour"];
+const CHECKED: &[&str] = &["demo.tour", "platform.check_promises"];
 
 #[test]
 fn every_registered_workflow_is_checked() {
@@ -29,8 +30,22 @@ async fn the_demo_tour_survives_being_struck_anywhere() {
     check_workflow(Check {
         database: database.options.clone(),
         workflow: Tour { thing: "desk 4".into(), busy_tries: 0, wait_seconds: 60, fits: true },
-        fresh_env: || Arc::new(Env::default()),
+        fresh_env: |engine| Arc::new(Env::new(engine.clone())),
         leftovers: Env::desk,
+        while_waiting: let_time_pass,
+    })
+    .await;
+    database.drop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_nightly_check_survives_being_struck_anywhere() {
+    let database = TestDatabase::new().await;
+    check_workflow(Check {
+        database: database.options.clone(),
+        workflow: CheckPromises {},
+        fresh_env: |engine| Arc::new(Env::new(engine.clone())),
+        leftovers: |_env| Vec::new(),
         while_waiting: let_time_pass,
     })
     .await;

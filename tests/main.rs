@@ -10,6 +10,7 @@ mod dev_people;
 mod dev_schema;
 mod dev_secrets;
 mod dev_start;
+mod dev_stop;
 mod durable;
 mod http;
 mod identity;

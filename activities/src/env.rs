@@ -3,14 +3,22 @@
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
+use engine::Engine;
+
 /// Built once per process by the composition root.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Env {
+    /// The engine that calls us, for the work that is about the platform itself.
+    pub(crate) engine: Engine,
     /// What the demo holds; it touches nothing outside this process.
     desk: Mutex<Vec<String>>,
 }
 
 impl Env {
+    pub fn new(engine: Engine) -> Env {
+        Env { engine, desk: Mutex::default() }
+    }
+
     pub(crate) fn put_on_desk(&self, thing: &str) {
         let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
         if !desk.iter().any(|t| t == thing) {

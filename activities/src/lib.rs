@@ -2,5 +2,6 @@
 
 pub mod demo;
 mod env;
+pub mod promises;
 
 pub use env::Env;

@@ -129,12 +129,21 @@ impl Endpoint {
         let name = format!("{}Page", T::name());
         self.schemas.push((name.clone(), page.into()));
         self.query("limit", whole_number(1, 200), "Items on a page: 1 to 200, 50 unless said otherwise.")
-            .query("cursor", text(), "The `next_cursor` of the page before.")
+            .query("cursor", word(), "The `next_cursor` of the page before.")
             .answer(200, description, "application/json", Ref::from_schema_name(name).into())
     }
 
-    pub(crate) fn streams(self, description: &str) -> Endpoint {
-        self.answer(200, description, "text/event-stream", text())
+    /// Server-sent events of these names. Their schema is that of one event, as readers of such documents expect.
+    pub(crate) fn streams(self, events: &[&str], description: &str) -> Endpoint {
+        let names = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(events.iter().copied()));
+        let event = ObjectBuilder::new()
+            .property("event", names)
+            .required("event")
+            .property("data", text())
+            .required("data")
+            .property("id", text())
+            .property("retry", ObjectBuilder::new().schema_type(Type::Integer));
+        self.answer(200, description, "text/event-stream", event.into())
     }
 
     fn answer(mut self, status: u16, description: &str, media_type: &str, schema: RefOr<Schema>) -> Endpoint {
@@ -161,6 +170,11 @@ impl Endpoint {
 
 pub(crate) fn text() -> RefOr<Schema> {
     ObjectBuilder::new().schema_type(Type::String).into()
+}
+
+/// A filter: whoever names it says something.
+pub(crate) fn word() -> RefOr<Schema> {
+    ObjectBuilder::new().schema_type(Type::String).min_length(Some(1)).into()
 }
 
 pub(crate) fn text_like(pattern: &str) -> RefOr<Schema> {

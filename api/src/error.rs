@@ -135,3 +135,30 @@ impl IntoResponse for ApiError {
         response
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn every_code_has_a_page_that_says_what_to_do_and_nothing_else_has() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/errors");
+        let pages: BTreeSet<String> = std::fs::read_dir(&folder)
+            .unwrap()
+            .map(|page| page.unwrap().file_name().into_string().unwrap())
+            .collect();
+        let codes: BTreeSet<String> = ErrorCode::all().map(|code| format!("{code}.md")).collect();
+        assert_eq!(pages, codes);
+        for code in ErrorCode::all() {
+            let page = std::fs::read_to_string(folder.join(format!("{code}.md"))).unwrap();
+            let head =
+                format!("# {code}\n\nStatus {}. {}\n\n## Cause\n\n", code.status(), code.explanation());
+            let advice = page.strip_prefix(&head).unwrap_or_else(|| panic!("{code} is introduced wrongly"));
+            let (cause, remedy) = advice.split_once("\n\n## What to do\n\n").expect("what to do");
+            assert!(!cause.is_empty() && !remedy.trim().is_empty(), "{code} leaves its reader alone");
+        }
+    }
+}

@@ -18,15 +18,19 @@ pub(crate) struct Params {
 }
 
 impl Params {
-    /// The value as it was sent; an empty one counts as absent.
+    /// The value as it was sent. An empty one is a problem: it comes of a variable that was never set, and whoever
+    /// names a filter does not want everything.
     pub(crate) fn text(&mut self, name: &'static str) -> Option<String> {
         self.asked.push(name);
         let mut values = self.pairs.iter().filter(|(given, _)| given == name).map(|(_, value)| value.clone());
-        let value = values.next().filter(|value| !value.is_empty());
-        if values.next().is_some() {
+        let (value, more) = (values.next(), values.next());
+        if more.is_some() {
             self.problem(name, "may be given only once");
         }
-        value
+        if value.as_deref() == Some("") {
+            self.problem(name, "must not be empty");
+        }
+        value.filter(|value| !value.is_empty())
     }
 
     pub(crate) fn parsed<T: FromStr>(&mut self, name: &'static str, expected: impl Display) -> Option<T> {
@@ -105,6 +109,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Params {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn params(pairs: &[(&str, &str)]) -> Params {
         let pairs = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
@@ -128,11 +133,16 @@ mod tests {
     }
 
     #[test]
-    fn empty_values_count_as_absent() {
-        let mut given = params(&[("kind", ""), ("status", "")]);
-        assert_eq!(given.text("kind"), None);
-        assert!(given.list::<u8>("status", "numbers").is_empty());
-        assert!(given.finish().is_ok());
+    fn an_empty_filter_does_not_mean_everything() {
+        for name in ["kind", "since", "status"] {
+            let mut given = params(&[(name, "")]);
+            given.text("kind");
+            given.parsed::<u8>("since", "a number");
+            given.list::<u8>("status", "numbers");
+            let error = given.finish().unwrap_err();
+            let problems = json!([{"pointer": format!("/{name}"), "message": "must not be empty"}]);
+            assert_eq!(error.details["errors"], problems);
+        }
     }
 
     #[test]

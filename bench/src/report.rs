@@ -88,7 +88,7 @@ impl Report {
             let pass = figure.bar.met_by(figure.value);
             let entry = json!({"value": figure.value, "unit": figure.unit, "bar": figure.bar.json(), "pass": pass,
                 "beside": figure.beside});
-            all.insert(figure.name.replace(' ', "_"), entry);
+            all.insert(slug(figure.name), entry);
         }
         all.insert("environment".into(), json!(environment));
         if let Some(folder) = path.parent() {
@@ -97,6 +97,13 @@ impl Report {
         let text = format!("{:#}\n", Value::Object(all));
         fs::write(path, text).map_err(Failure::io(format!("write {}", path.display())))
     }
+}
+
+/// A name as a key: words of letters and digits, joined by underscores, whatever stood between them.
+fn slug(name: &str) -> String {
+    let lower = name.to_lowercase();
+    let words = lower.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join("_")
 }
 
 fn verdict(figure: &Figure) -> &'static str {
@@ -162,6 +169,12 @@ mod tests {
         );
         assert_eq!(record["idle_memory"]["bar"], json!({"at_most": 60.0}));
         assert!(!report.all_met());
+    }
+
+    #[test]
+    fn keys_are_plain_words_whatever_the_names_hold() {
+        let slugs = ["claim p99, at most", "Postgres CPU", " idle  CPU (60 s) "].map(slug);
+        assert_eq!(slugs, ["claim_p99_at_most", "postgres_cpu", "idle_cpu_60_s"]);
     }
 
     #[test]

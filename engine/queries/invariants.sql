@@ -21,9 +21,11 @@ from recent where start_key is not null group by start_key having count(*) > 1
 union all
 select 'P2', r.id, 'is owned by a process that is dead or never was'
 from recent r left join engine.incarnation i on i.id = r.owner
--- The reaper's next sweep frees them, so while processes run only those it missed count.
+-- The reaper's next sweep frees them, so while processes live only those it missed count.
 where r.owner is not null
-  and (i.id is null or i.died_at < clock_timestamp() - case when $1 is null then interval '0' else interval '5 seconds' end)
+  and (i.id is null or i.died_at < clock_timestamp() - case
+      when exists (select from engine.incarnation where died_at is null and expires_at > clock_timestamp())
+      then interval '5 seconds' else interval '0' end)
 union all
 select 'P2', run_id, 'an older epoch wrote after a newer one'
 from (select run_id, epoch, lag(epoch) over (partition by run_id order by at, attempt) as before from tried) w

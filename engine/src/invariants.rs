@@ -2,14 +2,15 @@
 //! since the last time and in full every night. An empty answer means every promise holds.
 
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use sqlx::PgConnection;
+use sqlx::{ConnectOptions, Connection, PgConnection};
 use tracing::error;
 use uuid::Uuid;
 
 use crate::database::Shelf;
-use crate::engine::Inner;
+use crate::engine::{Engine, Inner};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
@@ -18,7 +19,27 @@ pub struct Violation {
     pub detail: String,
 }
 
-/// The check of the last minute or so, which every process repeats; `gpuaas doctor` makes the full one.
+impl Engine {
+    /// The full check, on a connection of its own: all of history may take minutes, and nobody should wait behind it.
+    pub async fn check_promises(&self, within: Duration) -> sqlx::Result<Vec<Violation>> {
+        let mut conn = self.inner.db.options.connect().await?;
+        let mut tx = conn.begin().await?;
+        let limit = within.as_millis().to_string();
+        sqlx::query!(
+            "select set_config('statement_timeout', $1, true) as statement, set_config('lock_timeout', $1, true) as lock",
+            limit
+        )
+        .fetch_one(&mut *tx)
+        .await?;
+        let broken = check_invariants(&mut tx, None).await?;
+        tx.commit().await?;
+        conn.close().await?;
+        tell(&self.inner, &broken);
+        Ok(broken)
+    }
+}
+
+/// The check of the last minute or so, which every process repeats.
 pub(crate) async fn watch(engine: &Inner, shelf: &Shelf) -> sqlx::Result<()> {
     let mut tx = shelf.begin().await?;
     let since = sqlx::query_scalar!(r#"select engine.now() - interval '90 seconds' as "since!""#)
@@ -26,11 +47,16 @@ pub(crate) async fn watch(engine: &Inner, shelf: &Shelf) -> sqlx::Result<()> {
         .await?;
     let broken = check_invariants(&mut tx, Some(since)).await?;
     tx.commit().await?;
-    engine.stats.promises_broken.fetch_add(broken.len() as u64, Relaxed);
-    for violation in broken {
-        error!(promise = violation.promise, run_id = ?violation.run_id, detail = violation.detail, "a promise is broken");
-    }
+    tell(engine, &broken);
     Ok(())
+}
+
+/// Whoever looks, a broken promise is counted and logged.
+fn tell(engine: &Inner, broken: &[Violation]) {
+    engine.stats.promises_broken.fetch_add(broken.len() as u64, Relaxed);
+    for Violation { promise, run_id, detail } in broken {
+        error!(promise, ?run_id, detail, "a promise is broken");
+    }
 }
 
 /// With `since`, only runs that live or ended after that time are looked at.

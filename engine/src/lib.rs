@@ -54,7 +54,7 @@ pub use operate::{Asker, OperateError, allowed_actions};
 pub use registry::{Kind, OnExhausted, PlannedStep, Registry, Workflow};
 pub use retry::Retry;
 pub use run::Run;
-pub use schedule::{Missed, Overlap, Schedule, ScheduleView};
+pub use schedule::{Missed, Overlap, Schedule, ScheduleError, ScheduleView};
 pub use settings::Settings;
 pub use signal::Signalled;
 pub use start::{Start, StartError, Started};

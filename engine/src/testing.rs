@@ -28,8 +28,8 @@ use crate::workers::Workers;
 pub struct Check<W: Workflow> {
     pub database: PgConnectOptions,
     pub workflow: W,
-    /// A world in which the workflow has done nothing yet.
-    pub fresh_env: fn() -> Arc<W::Env>,
+    /// A world in which the workflow has done nothing yet, for the process that has this engine.
+    pub fresh_env: fn(&Engine) -> Arc<W::Env>,
     /// Everything the workflow left in the world, in a fixed order.
     pub leftovers: fn(&W::Env) -> Vec<String>,
     /// Called while the run rests: send the signal it waits for, or move the clock.
@@ -155,7 +155,7 @@ async fn run_once<W: Workflow + Clone>(check: &Check<W>, strikes: &[(Place, Stri
     };
     let faults: Arc<dyn Faults> = Arc::clone(&plan) as Arc<dyn Faults>;
     let engine = Engine::with_faults(check.database.clone(), settings, Some(faults));
-    let env = (check.fresh_env)();
+    let env = (check.fresh_env)(&engine);
     let workers = Workers::start(&engine, Arc::clone(&env), Registry::new().with::<W>());
     let run = begin(&engine, &check.workflow).await;
     let state = follow(check, &engine, run, &plan).await;

@@ -108,7 +108,7 @@ impl Start<'_> {
         let ready = Ready::new(address, &logins.application, self.data, cluster.as_deref());
         let engine = wire::engine(logins.application, self.config);
         seed::plant(engine.pool()).await.map_err(Failure::server)?;
-        let mut serving = Serving::start(engine, Some(front), true);
+        let mut serving = Serving::start(engine, Some(front), true).await?;
         tokio::select! {
             () = serving.ready() => {}
             () = stop.asked.cancelled() => {}

@@ -25,6 +25,8 @@ use crate::stop::Stop;
 use crate::wire::{self, Front};
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+/// After a second signal, connections that are still in use are not waited for longer than this.
+const LAST_PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Args)]
 pub struct ServeArgs {
@@ -50,7 +52,7 @@ pub async fn run(config: &Config, args: &ServeArgs) -> Result<(), Failure> {
     }
     check_schema(&database).await?;
     let front = if args.workers_only { None } else { Some(front(config).await?) };
-    let mut serving = Serving::start(wire::engine(database, config), front, !args.api_only);
+    let mut serving = Serving::start(wire::engine(database, config), front, !args.api_only).await?;
     info!(api = !args.workers_only, workers = !args.api_only, "serving");
     let outcome = tokio::select! {
         () = stop.asked.cancelled() => Ok(()),
@@ -75,11 +77,12 @@ pub struct Serving {
 }
 
 impl Serving {
-    pub fn start(engine: Engine, front: Option<Front>, with_workers: bool) -> Serving {
+    pub async fn start(engine: Engine, front: Option<Front>, with_workers: bool) -> Result<Serving, Failure> {
+        workflows::declare_schedules(&engine).await.map_err(Failure::server)?;
         let closing = CancellationToken::new();
         let workers = with_workers.then(|| wire::workers(&engine));
         let api = front.map(|front| tokio::spawn(wire::api(front, engine.clone(), closing.clone())));
-        Serving { engine, closing, api, workers }
+        Ok(Serving { engine, closing, api, workers })
     }
 
     /// Returns once this process also drives runs, if it is to.
@@ -122,7 +125,14 @@ impl Serving {
             _ = async { tokio::join!(finish_requests, finish_steps) } => {}
             () = stop.hurried.cancelled() => warn!("stopped without waiting for open work"),
         }
-        self.engine.close().await;
+        let out_of_patience = async {
+            stop.hurried.cancelled().await;
+            tokio::time::sleep(LAST_PATIENCE).await;
+        };
+        tokio::select! {
+            () = self.engine.close() => {}
+            () = out_of_patience => warn!("some connections were still in use and are cut"),
+        }
     }
 }
 

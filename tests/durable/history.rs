@@ -3,12 +3,23 @@
 use std::time::Duration;
 
 use engine::{RunState, Settings};
+use serde_json::json;
+use uuid::Uuid;
 
 use crate::support::story::{Story, quick};
 use crate::support::world::{Do, Trouble, touch};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 const HOUR: u64 = 3_600_000;
+
+/// Tries that did not succeed; those that did are in the journal.
+async fn failed_tries(story: &Story, run: Uuid) -> i64 {
+    sqlx::query_scalar("select count(*) from engine.attempt where run_id = $1")
+        .bind(run)
+        .fetch_one(&story.pool)
+        .await
+        .unwrap()
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_partition_dropped_under_a_live_run_changes_nothing_for_it() {
@@ -18,17 +29,13 @@ async fn a_partition_dropped_under_a_live_run_changes_nothing_for_it() {
     story.world.trouble("a", [Trouble::Retry]);
     let run = story.start([touch("a"), Do::Sleep(10 * 24 * HOUR), touch("b")]).await;
     story.until(run, &[RunState::Waiting]).await;
+    assert_eq!(failed_tries(&story, run).await, 1, "there is something to lose");
     story.advance(5 * DAY).await;
     sqlx::query("select engine.make_partitions(7)").execute(&story.pool).await.unwrap();
     let dropped: i32 =
         sqlx::query_scalar("select engine.drop_partitions(2)").fetch_one(&story.pool).await.unwrap();
     assert!(dropped >= 1, "the day of the first tries is gone");
-    let left: i64 = sqlx::query_scalar("select count(*) from engine.attempt where run_id = $1")
-        .bind(run)
-        .fetch_one(&story.pool)
-        .await
-        .unwrap();
-    assert_eq!(left, 0);
+    assert_eq!(failed_tries(&story, run).await, 0);
     story.advance(6 * DAY).await;
     assert_eq!(story.ends(run).await, RunState::Succeeded);
     assert_eq!(
@@ -47,20 +54,16 @@ async fn attempts_of_days_without_a_partition_are_kept_too() {
     assert_eq!(story.ends(run).await, RunState::Succeeded);
     // The day now has rows in the default partition; making its own must neither fail nor lose them.
     sqlx::query("select engine.make_partitions(7)").execute(&story.pool).await.unwrap();
-    let kept: i64 = sqlx::query_scalar("select count(*) from engine.attempt where run_id = $1")
-        .bind(run)
-        .fetch_one(&story.pool)
-        .await
-        .unwrap();
-    assert_eq!(kept, 1);
+    assert_eq!(failed_tries(&story, run).await, 1);
     story.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn finished_runs_go_after_their_time_and_live_ones_stay() {
     let mut story = Story::with(Settings { keep_runs: DAY, ..quick() }, None).await;
-    let done = futures::future::join_all((0..20).map(|_| story.start([touch("a")]))).await;
+    let done = futures::future::join_all((0..20).map(|_| story.start([touch("a"), Do::Wait(HOUR)]))).await;
     for run in &done {
+        story.signal(*run, "word", "1", json!("go")).await;
         story.ends(*run).await;
     }
     let waiting = story.start([touch("a"), Do::Wait(1000 * HOUR)]).await;
@@ -112,7 +115,7 @@ async fn jobs_that_no_run_names_are_removed() {
         .until_true(
             "the queue is empty",
             "select not exists (select 1 from apalis.jobs) and $1::uuid is not null and $2::text[] is not null",
-            uuid::Uuid::nil(),
+            Uuid::nil(),
             &[],
         )
         .await;

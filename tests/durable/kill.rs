@@ -118,7 +118,8 @@ async fn a_process_killed_around_a_rest_costs_nothing() {
     for point in ["test.script/word/do/before-rest", "test.script/word/do/after-rest"] {
         // No signal yet, so that the run really comes to rest.
         runs.push(story.start(everything()).await);
-        Outsider::start(&story.database, &Orders::strike(Blow::Kill, point)).dies().await;
+        let status = Outsider::start(&story.database, &Orders::strike(Blow::Kill, point)).dies().await;
+        assert_eq!(status.code(), None, "the process was killed at {point}, not ended");
     }
     story.work();
     for run in runs {

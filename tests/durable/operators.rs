@@ -1,5 +1,7 @@
 //! Operators ask, drivers obey.
 
+use std::time::Duration;
+
 use engine::{OperateError, RunState};
 
 use crate::support::story::Story;
@@ -22,14 +24,17 @@ async fn pausing_a_busy_run_interrupts_it_and_resuming_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pausing_a_waiting_run_acts_at_once() {
+async fn pausing_a_waiting_run_acts_at_once_and_outlasts_its_timer() {
     let story = Story::new().await;
-    let run = story.start([touch("a"), Do::Sleep(50), touch("b")]).await;
+    let run = story.start([touch("a"), Do::Sleep(HOUR), touch("b")]).await;
     story.until(run, &[RunState::Waiting]).await;
-    if story.ask("pause", run).await.is_ok() {
-        assert_eq!(story.settles(run).await, RunState::Paused);
-        story.ask("resume", run).await.unwrap();
-    }
+    assert_eq!(story.ask("pause", run).await.unwrap().state, RunState::Paused);
+    story.advance(Duration::from_millis(2 * HOUR)).await;
+    // Another run's timer was due later and has fired, so this one's was passed over.
+    let other = story.start([Do::Sleep(10)]).await;
+    story.ends(other).await;
+    assert_eq!(story.state(run).await, RunState::Paused);
+    story.ask("resume", run).await.unwrap();
     assert_eq!(story.ends(run).await, RunState::Succeeded);
     story.end().await;
 }
@@ -48,7 +53,7 @@ async fn cancelling_undoes_and_ends_cancelled_from_every_state() {
     for run in [waiting, busy, paused] {
         story.ask("cancel", run).await.unwrap();
         assert_eq!(story.ends(run).await, RunState::Cancelled);
-        assert!(story.effects(run).await.iter().all(|(_, held, ..)| !held));
+        story.gave_everything_back(run).await;
     }
     story.rest().await;
     let queued = story.start([hold("a")]).await;

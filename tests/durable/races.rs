@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use engine::{RunState, Start, StartError};
+use engine::{OperateError, RunState, Start, StartError};
 use uuid::Uuid;
 
 use crate::support::failing::when;
@@ -113,22 +113,20 @@ async fn a_cancel_that_meets_the_pivot_lets_the_run_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cancel_survives_a_pause_that_follows_it() {
+async fn a_pause_that_follows_a_cancel_is_refused_and_the_cancel_stands() {
     let story = Story::new().await;
     story.world.trouble("slow", [Trouble::Hang]);
     let run = story.start([hold("a"), hold("slow"), hold("c")]).await;
     story.until_step(run, "slow", "running").await;
-    // Both acts are accepted before the driver hears of either.
+    // Both are asked before the driver hears of either.
     let mut tx = story.pool.begin().await.unwrap();
     let by = crate::support::story::operator();
     story.engine.cancel(&mut tx, run, &by).await.unwrap();
     let paused = story.engine.pause(&mut tx, run, &by).await;
     tx.commit().await.unwrap();
-    if paused.is_ok() {
-        story.until(run, &[RunState::Paused]).await;
-        story.ask("resume", run).await.unwrap();
-    }
+    assert!(matches!(paused, Err(OperateError::Conflict { .. })), "{paused:?}");
     assert_eq!(story.ends(run).await, RunState::Cancelled, "the cancel was accepted and is not forgotten");
+    story.gave_everything_back(run).await;
     story.end().await;
 }
 
@@ -159,10 +157,9 @@ async fn pausing_a_waiting_successor_does_not_hold_up_the_holder() {
     tx.commit().await.unwrap();
     successor.begin();
     assert_eq!(story.ends(holder.id).await, RunState::Cancelled);
-    if paused.is_ok() {
-        story.until(successor.id, &[RunState::Paused]).await;
-        story.ask("resume", successor.id).await.unwrap();
-    }
+    assert_eq!(paused.unwrap().state, RunState::Paused);
+    assert_eq!(story.state(successor.id).await, RunState::Paused, "the target is free and it still rests");
+    story.ask("resume", successor.id).await.unwrap();
     assert_eq!(story.ends(successor.id).await, RunState::Succeeded);
     story.end().await;
 }

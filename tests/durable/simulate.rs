@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use engine::{RunState, Settings, Strike};
+use engine::{Settings, Strike};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
@@ -150,10 +150,6 @@ async fn settle(story: &Story, runs: &[Uuid]) {
             }
         }
         panic!("runs do not end:\n{left}");
-    }
-    for run in runs {
-        let ended = story.state(*run).await;
-        assert_ne!(ended, RunState::Stuck);
     }
 }
 

@@ -18,7 +18,9 @@ async fn a_terminal_fault_unwinds_in_reverse_to_nothing() {
             .await
             .unwrap();
     assert_eq!(undone, ["c", "a"]);
-    assert!(story.effects(run).await.iter().all(|(step, held, ..)| !held || step == "b"));
+    let effect = |step: &str, held, undos| (step.to_owned(), held, 1, undos);
+    let expected = [effect("a", false, 1), effect("b", true, 0), effect("c", false, 1)];
+    assert_eq!(story.effects(run).await, expected, "what can be undone is, once; nothing else began");
     story.end().await;
 }
 
@@ -37,17 +39,32 @@ async fn exhausted_retries_unwind_where_the_workflow_says_so() {
     story.world.trouble("b", [Trouble::Retry, Trouble::Retry, Trouble::Retry]);
     let run = story.start([hold("a"), touch("b")]).await;
     assert_eq!(story.ends(run).await, RunState::Compensated);
+    story.gave_everything_back(run).await;
     story.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_step_of_unknown_outcome_is_undone_too() {
+async fn a_step_found_done_after_its_timeout_is_undone_too() {
     let story = Story::new().await;
     story.world.trouble("a", [Trouble::HangAfter]);
     story.world.trouble("b", [Trouble::Terminal]);
     let run = story.start([hold("a"), hold("b")]).await;
     assert_eq!(story.ends(run).await, RunState::Compensated);
-    assert!(story.effects(run).await.iter().all(|(_, held, ..)| !held));
+    assert_eq!(story.effects(run).await, [("a".to_owned(), false, 1, 1)]);
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_interrupted_between_its_effect_and_its_answer_is_undone_too() {
+    let story = Story::new().await;
+    story.world.trouble("a", [Trouble::HangAfter]);
+    story.world.trouble("b", [Trouble::Hang]);
+    let run = story.start([hold("a"), hold("b")]).await;
+    let happened = "select exists (select 1 from effect where run = $1) and $2::text[] is not null";
+    story.until_true("the effect is there, its answer is not", happened, run, &[]).await;
+    story.ask("cancel", run).await.unwrap();
+    assert_eq!(story.ends(run).await, RunState::Cancelled);
+    story.gave_everything_back(run).await;
     story.end().await;
 }
 

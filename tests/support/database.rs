@@ -30,6 +30,12 @@ impl TestDatabase {
         TestDatabase { options: server.clone().database(&name), name, server }
     }
 
+    /// For processes that are told where it is.
+    pub fn url(&self) -> String {
+        let (host, port) = (self.options.get_host(), self.options.get_port());
+        format!("postgres://{}@{host}:{port}/{}", self.options.get_username(), self.name)
+    }
+
     pub fn pool(&self) -> PgPool {
         PgPoolOptions::new().max_connections(4).connect_lazy_with(self.options.clone())
     }

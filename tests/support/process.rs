@@ -5,8 +5,11 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
+use uuid::Uuid;
 
 /// `gpuaas` with no configuration but what the test gives it.
 pub fn gpuaas(arguments: &[&str]) -> Command {
@@ -42,8 +45,60 @@ pub fn run(arguments: &[&str]) -> Said {
 
 /// Ctrl-C.
 pub fn interrupt(process: &Child) {
-    let sent = Command::new("kill").args(["-INT", &process.id().to_string()]).status();
+    send("-INT", process);
+}
+
+fn send(signal: &str, process: &Child) {
+    let sent = Command::new("kill").args([signal, &process.id().to_string()]).status();
     assert!(sent.is_ok_and(|status| status.success()), "the process takes signals");
+}
+
+/// A started `gpuaas serve` that only drives runs. It is killed with the test if the test does not end it.
+pub struct Serve {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Serve {
+    /// `folder` keeps what it says on stderr.
+    pub fn workers(folder: &Path, database_url: &str, more: &[&str]) -> Serve {
+        let log = folder.join(format!("serve-{}.log", Uuid::new_v4().simple()));
+        let mut command = gpuaas(&["serve", "--workers-only", "--database-url", database_url]);
+        let child = command.args(more).stderr(File::create(&log).expect("a log file")).spawn();
+        Serve { child: child.expect("the binary runs"), log }
+    }
+
+    /// What a service manager sends first.
+    pub fn terminate(&self) {
+        send("-TERM", &self.child);
+    }
+
+    /// Returns once it has said so.
+    pub fn says(&mut self, words: &str) {
+        while !self.said().contains(words) {
+            assert!(self.is_running(), "it ended without a word of {words:?}: {}", self.said());
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    pub fn said(&self) -> String {
+        fs::read_to_string(&self.log).expect("its log")
+    }
+
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().is_ok_and(|ended| ended.is_none())
+    }
+
+    pub fn ends(mut self) -> (ExitStatus, String) {
+        (self.child.wait().expect("it ends"), self.said())
+    }
+}
+
+impl Drop for Serve {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 /// A started `gpuaas dev`. It is killed with the test if the test does not stop it; its database then ends too.

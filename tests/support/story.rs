@@ -10,10 +10,13 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::database::TestDatabase;
+use super::slow::short_or_slow;
 use super::world::{Child, Do, Script, World};
 
-/// How long a story waits for something that must happen.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a story waits for something that must happen; the long ones put more before it.
+fn patience() -> Duration {
+    Duration::from_secs(short_or_slow(60, 600))
+}
 
 const NO_OBSOLETE_JOB: &str = "select not exists (select 1 from apalis.jobs j
     where not exists (select 1 from engine.run r where r.queued_job = j.id))
@@ -187,7 +190,7 @@ impl Story {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        if tokio::time::timeout(PATIENCE, waited).await.is_err() {
+        if tokio::time::timeout(patience(), waited).await.is_err() {
             panic!("waited in vain until {what}\n{}", self.describe(run).await);
         }
     }
@@ -225,6 +228,13 @@ impl Story {
             .fetch_all(&self.pool)
             .await
             .expect("the effects")
+    }
+
+    /// It had effects, and each was taken back.
+    pub async fn gave_everything_back(&self, run: Uuid) {
+        let effects = self.effects(run).await;
+        let undone = |(_, held, _, undos): &(String, bool, i32, i32)| !held && *undos > 0;
+        assert!(!effects.is_empty() && effects.iter().all(undone), "{effects:?}");
     }
 
     /// Waits until nothing is due or being driven.

@@ -1,10 +1,22 @@
-//! One file per lifecycle action, and the registry that makes them known. A new action is one file and one line here.
+//! One file per lifecycle action, and the registry that makes them known. A new action is one file and one line here;
+//! one that runs by the clock is declared here too.
 
+pub mod check_promises;
 pub mod demo;
 
 use activities::Env;
-use engine::Registry;
+use engine::{Engine, Registry, ScheduleError};
+
+use self::check_promises::{CheckPromises, NIGHTLY};
 
 pub fn registry() -> Registry<Env> {
-    Registry::new().with::<demo::Tour>()
+    Registry::new().with::<CheckPromises>().with::<demo::Tour>()
+}
+
+/// Every process declares them when it starts, so a release brings its schedules with it.
+pub async fn declare_schedules(engine: &Engine) -> Result<(), ScheduleError> {
+    let mut transaction = engine.pool().begin().await?;
+    engine.ensure_schedule(&mut transaction, &NIGHTLY, &CheckPromises {}).await?;
+    transaction.commit().await?;
+    Ok(())
 }

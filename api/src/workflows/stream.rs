@@ -41,7 +41,10 @@ pub(crate) fn stream() -> Endpoint {
             "Last-Event-ID",
             "The last event id seen; the snapshot is left out if nothing has changed since.",
         )
-        .streams("Events `snapshot`, `step` and `run`; comments as heartbeats.")
+        .streams(
+            &["snapshot", "step", "run"],
+            "Events with a run or a step as JSON in `data`; comments as heartbeats.",
+        )
         .refuses(&[ErrorCode::WorkflowNotFound])
 }
 
