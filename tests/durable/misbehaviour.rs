@@ -34,11 +34,8 @@ async fn a_workflow_that_panics_is_quarantined_after_a_few_claims() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_step_that_kills_its_worker_every_time_is_quarantined() {
     let story = Story::with(quick(), crash_at("test.child/touch/do/before-effect")).await;
-    let mut tx = story.pool.begin().await.unwrap();
-    let mut run = story.engine.start(&mut tx, &Child { does: vec![touch("deadly")] }, start()).await.unwrap();
-    tx.commit().await.unwrap();
-    run.begin();
-    let run = run.id;
+    let child = Child { does: vec![touch("deadly")] };
+    let run = story.start_workflow(&child, start()).await.unwrap().id;
     quarantined(&story, run, "crash_loop").await;
     neighbours_succeed(&story).await;
     story.end().await;
@@ -47,12 +44,8 @@ async fn a_step_that_kills_its_worker_every_time_is_quarantined() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_undo_that_kills_its_worker_every_time_is_quarantined() {
     let story = Story::with(quick(), crash_at("test.child/hold/undo/before-effect")).await;
-    let mut tx = story.pool.begin().await.unwrap();
     let child = Child { does: vec![hold("deadly"), Do::Fail] };
-    let mut run = story.engine.start(&mut tx, &child, start()).await.unwrap();
-    tx.commit().await.unwrap();
-    run.begin();
-    let run = run.id;
+    let run = story.start_workflow(&child, start()).await.unwrap().id;
     quarantined(&story, run, "crash_loop").await;
     neighbours_succeed(&story).await;
     story.end().await;
@@ -136,11 +129,7 @@ async fn rude(way: Way) -> (Story, Workers, Uuid) {
     let story = Story::idle(settings, None).await;
     let registry = Registry::new().with::<Script>().with::<Child>().with::<RudeFlow>();
     let workers = Workers::start(&story.engine, Arc::clone(&story.world), registry);
-    let mut tx = story.pool.begin().await.unwrap();
-    let mut run = story.engine.start(&mut tx, &RudeFlow { way }, start()).await.unwrap();
-    tx.commit().await.unwrap();
-    run.begin();
-    let run = run.id;
+    let run = story.start_workflow(&RudeFlow { way }, start()).await.unwrap().id;
     (story, workers, run)
 }
 

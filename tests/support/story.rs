@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use engine::{
     Asker, Engine, Faults, Registry, RunState, Settings, Signalled, Start, StartError, Started, Workers,
+    Workflow,
 };
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -86,8 +87,16 @@ impl Story {
     }
 
     pub async fn start_as(&self, does: impl Into<Vec<Do>>, options: Start) -> Result<Started, StartError> {
+        self.start_workflow(&Script { does: does.into() }, options).await
+    }
+
+    pub async fn start_workflow<W: Workflow>(
+        &self,
+        workflow: &W,
+        options: Start,
+    ) -> Result<Started, StartError> {
         let mut tx = self.pool.begin().await.expect("a transaction");
-        let mut started = self.engine.start(&mut tx, &Script { does: does.into() }, options).await?;
+        let mut started = self.engine.start(&mut tx, workflow, options).await?;
         tx.commit().await.expect("a commit");
         started.begin();
         Ok(started)
