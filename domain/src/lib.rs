@@ -1,10 +1,14 @@
 //! The words of the platform, without I/O: error codes, correlation ids, trace parents, principals and what they may
-//! do, policies, redaction.
+//! do, policies, redaction, and for each thing with a life its states and the moves between them.
 //!
 //! Everything here is a pure function or a plain type, so every other crate may use it and tests need no setup.
 
+pub mod allocation;
 pub mod correlation;
 pub mod error_code;
+pub mod instance;
+pub mod node;
+pub mod node_task;
 pub mod permission;
 pub mod policy;
 pub mod principal;
@@ -14,9 +18,14 @@ pub mod scope;
 pub mod secret;
 pub mod slug;
 pub mod trace;
+pub mod word;
 
+pub use allocation::{AllocationStatus, CapacityShape};
 pub use correlation::{CorrelationId, InvalidCorrelationId};
 pub use error_code::ErrorCode;
+pub use instance::{InstanceStatus, ReasonKind, StatusReason};
+pub use node::NodeStatus;
+pub use node_task::TaskStatus;
 pub use permission::{Permission, PermissionSet};
 pub use policy::{PolicyKey, PolicyLayer};
 pub use principal::{ActorType, Demand, Grant, Principal, Refusal, authorize};
@@ -24,3 +33,4 @@ pub use role::{OrganizationRole, PlatformRole, ProjectRole};
 pub use scope::Scope;
 pub use secret::Secret;
 pub use trace::TraceParent;
+pub use word::UnknownWord;

@@ -4,12 +4,17 @@
 //! [`migrate`] owns the schema's version and the serving role's rights; [`roles`] and [`server`] ask the
 //! database server itself. [`principals`] reads across the tables of identity: who may do what, at one moment.
 
+pub mod allocations;
+pub mod app_instance_artifacts;
+pub mod app_instances;
 pub mod audit;
 pub mod custom_roles;
 pub mod federated_trusts;
 pub mod idempotency;
 pub mod memberships;
 pub mod migrate;
+pub mod node_tasks;
+pub mod nodes;
 pub mod organizations;
 pub mod policies;
 pub mod principals;
@@ -27,4 +32,9 @@ pub struct Slice {
     /// The last id of the page before.
     pub after: Option<uuid::Uuid>,
     pub limit: i64,
+}
+
+/// A word of a closed list, as the database keeps it. One that only a newer release knows cannot be read here.
+fn parsed<T: std::str::FromStr<Err = domain::UnknownWord>>(word: &str) -> sqlx::Result<T> {
+    word.parse().map_err(|unknown: domain::UnknownWord| sqlx::Error::Decode(Box::new(unknown)))
 }

@@ -1,0 +1,108 @@
+//! Reading instances: one, a page, and those that stand in the way of something's end.
+
+use domain::InstanceStatus;
+use sqlx::{PgConnection, Postgres, QueryBuilder};
+use uuid::Uuid;
+
+use super::AppInstance;
+use crate::Slice;
+
+/// What a list is narrowed to; nothing means everything.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    pub project: Option<Uuid>,
+    pub status: Vec<InstanceStatus>,
+    pub app: Option<String>,
+    pub version: Option<String>,
+    pub allocation: Option<Uuid>,
+}
+
+pub async fn list(conn: &mut PgConnection, filter: &Filter, slice: Slice) -> sqlx::Result<Vec<AppInstance>> {
+    let mut query = QueryBuilder::<Postgres>::new("select id from app_instances where true");
+    if let Some(project) = filter.project {
+        query.push(" and project_id = ").push_bind(project);
+    }
+    if !filter.status.is_empty() {
+        let words: Vec<&str> = filter.status.iter().map(|status| status.as_str()).collect();
+        query.push(" and status = any(").push_bind(words).push(")");
+    }
+    if let Some(app) = &filter.app {
+        query.push(" and app_slug = ").push_bind(app);
+    }
+    if let Some(version) = &filter.version {
+        query.push(" and version = ").push_bind(version);
+    }
+    if let Some(allocation) = filter.allocation {
+        query.push(" and allocation_id = ").push_bind(allocation);
+    }
+    if let Some(after) = slice.after {
+        query.push(" and id > ").push_bind(after);
+    }
+    query.push(" order by id limit ").push_bind(slice.limit);
+    let ids: Vec<Uuid> = query.build_query_scalar().fetch_all(&mut *conn).await?;
+    of(conn, &ids).await
+}
+
+/// Those of these ids that exist, by id.
+pub async fn of(conn: &mut PgConnection, ids: &[Uuid]) -> sqlx::Result<Vec<AppInstance>> {
+    sqlx::query_as!(
+        AppInstance,
+        "select id, org_id, project_id, app_slug, version, target_version, previous_version, display_name, status, status_reason,
+                status_message, failed_during, generation, operating_mode, control_plane_scope, runtime_backend, allocation_id,
+                placement_intent, config, resources, variant, packages, credentials, operator_service_account_id, endpoints,
+                last_operation, correlation_id, created_by, created_at, updated_at, activated_at, decommissioned_at
+         from app_instances where id = any($1) order by id",
+        ids
+    )
+    .fetch_all(conn)
+    .await
+}
+
+pub async fn find(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<AppInstance>> {
+    Ok(of(conn, &[id]).await?.pop())
+}
+
+/// Held still until the transaction ends.
+pub async fn find_locked(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<AppInstance>> {
+    sqlx::query_as!(
+        AppInstance,
+        "select id, org_id, project_id, app_slug, version, target_version, previous_version, display_name, status, status_reason,
+                status_message, failed_during, generation, operating_mode, control_plane_scope, runtime_backend, allocation_id,
+                placement_intent, config, resources, variant, packages, credentials, operator_service_account_id, endpoints,
+                last_operation, correlation_id, created_by, created_at, updated_at, activated_at, decommissioned_at
+         from app_instances where id = $1 for update",
+        id
+    )
+    .fetch_optional(conn)
+    .await
+}
+
+/// The instances for which this version serves, is the target, or is what a rollback returns to; at most `limit`, by id.
+pub async fn using_version(
+    conn: &mut PgConnection,
+    app_slug: &str,
+    version: &str,
+    limit: i64,
+) -> sqlx::Result<Vec<Uuid>> {
+    sqlx::query_scalar!(
+        "select id from app_instances
+         where app_slug = $1 and status <> 'decommissioned'
+           and (version = $2 or target_version = $2 or previous_version = $2)
+         order by id limit $3",
+        app_slug,
+        version,
+        limit
+    )
+    .fetch_all(conn)
+    .await
+}
+
+/// The instances that an allocation carries and whose end its release waits for.
+pub async fn on_allocation(conn: &mut PgConnection, allocation: Uuid) -> sqlx::Result<Vec<Uuid>> {
+    sqlx::query_scalar!(
+        "select id from app_instances where allocation_id = $1 and status <> 'decommissioned' order by id",
+        allocation
+    )
+    .fetch_all(conn)
+    .await
+}

@@ -1,0 +1,184 @@
+//! What nodes are asked to do. One idempotency key is one task, however often its step repeats; a task is handed out again
+//! when its lease runs out, and finished once.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::TaskStatus;
+use serde_json::Value;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::parsed;
+
+#[derive(Clone, Debug)]
+pub struct NodeTask {
+    pub id: Uuid,
+    pub node_id: Uuid,
+    pub project_id: Option<Uuid>,
+    pub instance_id: Option<Uuid>,
+    pub kind: String,
+    pub idempotency_key: String,
+    pub generation: i64,
+    pub epoch: i64,
+    pub run_id: Option<Uuid>,
+    pub signal: Option<String>,
+    pub input: Value,
+    pub sealed: Option<String>,
+    pub status: String,
+    pub lease_expires_at: Option<DateTime<Utc>>,
+    pub handed_out: i32,
+    pub progress: Option<Value>,
+    pub result: Option<Value>,
+    pub correlation_id: String,
+    pub created_at: DateTime<Utc>,
+    pub finished_at: Option<DateTime<Utc>>,
+}
+
+impl NodeTask {
+    pub fn status(&self) -> sqlx::Result<TaskStatus> {
+        parsed(&self.status)
+    }
+}
+
+pub struct NewNodeTask<'a> {
+    /// Made by the caller, since what is sealed is bound to it.
+    pub id: Uuid,
+    pub node_id: Uuid,
+    pub org_id: Option<Uuid>,
+    pub project_id: Option<Uuid>,
+    pub instance_id: Option<Uuid>,
+    pub kind: &'a str,
+    pub idempotency_key: &'a str,
+    pub generation: i64,
+    pub epoch: i64,
+    /// The run to wake, and the name of the signal it waits for.
+    pub wakes: Option<(Uuid, &'a str)>,
+    pub input: &'a Value,
+    pub sealed: Option<&'a str>,
+    pub correlation_id: &'a str,
+    pub trace_id: Option<&'a str>,
+}
+
+/// Answers the task of this key: the new one, or the one that an earlier try made, now of the later epoch.
+pub async fn insert(conn: &mut PgConnection, new: &NewNodeTask<'_>) -> sqlx::Result<Uuid> {
+    let (run_id, signal) = new.wakes.unzip();
+    sqlx::query_scalar!(
+        "insert into node_tasks (id, node_id, org_id, project_id, instance_id, kind, idempotency_key, generation, epoch,
+                run_id, signal, input, sealed, correlation_id, trace_id)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+         on conflict (idempotency_key) do update set epoch = greatest(node_tasks.epoch, excluded.epoch)
+         returning id",
+        new.id,
+        new.node_id,
+        new.org_id,
+        new.project_id,
+        new.instance_id,
+        new.kind,
+        new.idempotency_key,
+        new.generation,
+        new.epoch,
+        run_id,
+        signal,
+        new.input,
+        new.sealed,
+        new.correlation_id,
+        new.trace_id
+    )
+    .fetch_one(conn)
+    .await
+}
+
+pub async fn find(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<NodeTask>> {
+    sqlx::query_as!(
+        NodeTask,
+        "select id, node_id, project_id, instance_id, kind, idempotency_key, generation, epoch, run_id, signal, input, sealed,
+                status, lease_expires_at, handed_out, progress, result, correlation_id, created_at, finished_at
+         from node_tasks where id = $1",
+        id
+    )
+    .fetch_optional(conn)
+    .await
+}
+
+/// Hands the node its oldest task that nobody works on. Two polls of one node get two different tasks.
+pub async fn hand_out(
+    conn: &mut PgConnection,
+    node: Uuid,
+    lease: TimeDelta,
+) -> sqlx::Result<Option<NodeTask>> {
+    sqlx::query_as!(
+        NodeTask,
+        "update node_tasks set status = 'handed_out', handed_out = handed_out + 1, updated_at = engine.now(),
+                lease_expires_at = engine.now() + make_interval(secs => $2)
+         where id = (select id from node_tasks
+                     where node_id = $1 and finished_at is null
+                       and (lease_expires_at is null or lease_expires_at <= engine.now())
+                     order by id limit 1 for update skip locked)
+         returning id, node_id, project_id, instance_id, kind, idempotency_key, generation, epoch, run_id, signal, input,
+                sealed, status, lease_expires_at, handed_out, progress, result, correlation_id, created_at, finished_at",
+        node,
+        lease.as_seconds_f64()
+    )
+    .fetch_optional(conn)
+    .await
+}
+
+/// The node still works on it. False when it is not this node's to work on any more.
+pub async fn progressed(
+    conn: &mut PgConnection,
+    node: Uuid,
+    id: Uuid,
+    progress: &Value,
+    lease: TimeDelta,
+) -> sqlx::Result<bool> {
+    let kept = sqlx::query!(
+        "update node_tasks set progress = $3, lease_expires_at = engine.now() + make_interval(secs => $4),
+                updated_at = engine.now()
+         where id = $2 and node_id = $1 and status = 'handed_out'",
+        node,
+        id,
+        progress,
+        lease.as_seconds_f64()
+    )
+    .execute(conn)
+    .await?;
+    Ok(kept.rows_affected() == 1)
+}
+
+/// Keeps a result. `None` when the task was finished before: the first result stands.
+pub async fn finish(
+    conn: &mut PgConnection,
+    node: Uuid,
+    id: Uuid,
+    status: TaskStatus,
+    result: &Value,
+) -> sqlx::Result<Option<NodeTask>> {
+    if !TaskStatus::HandedOut.may_become(status) {
+        return Ok(None);
+    }
+    sqlx::query_as!(
+        NodeTask,
+        "update node_tasks set status = $3, result = $4, sealed = null, lease_expires_at = null, finished_at = engine.now(),
+                updated_at = engine.now()
+         where id = $2 and node_id = $1 and status = 'handed_out'
+         returning id, node_id, project_id, instance_id, kind, idempotency_key, generation, epoch, run_id, signal, input,
+                sealed, status, lease_expires_at, handed_out, progress, result, correlation_id, created_at, finished_at",
+        node,
+        id,
+        status.as_str(),
+        result
+    )
+    .fetch_optional(conn)
+    .await
+}
+
+/// Takes a task back that no node has seen. False when one has, and it must be undone on the node instead.
+pub async fn withdraw(conn: &mut PgConnection, idempotency_key: &str) -> sqlx::Result<bool> {
+    let taken = sqlx::query!(
+        "update node_tasks set status = 'withdrawn', sealed = null, finished_at = engine.now(), updated_at = engine.now()
+         where idempotency_key = $1 and status = 'queued'",
+        idempotency_key
+    )
+    .execute(conn)
+    .await?;
+    Ok(taken.rows_affected() == 1)
+}
