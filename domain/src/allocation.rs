@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -79,10 +80,12 @@ impl FromStr for AllocationStatus {
 }
 
 /// What an allocation is of: a whole machine, or some of its GPUs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CapacityShape {
+    /// A whole machine.
     Baremetal,
+    /// Some GPUs of one machine.
     GpuSlice,
 }
 

@@ -1,0 +1,94 @@
+//! The logical parts of a Compose stack. The platform renders the file; nobody submits Compose YAML.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::artifact::ArtifactSlot;
+use super::profile::Exposure;
+
+const NAME: &str = "^[a-z][a-z0-9-]{0,62}$";
+
+/// A way to render a Compose file that the platform knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Renderer {
+    /// vLLM's server that speaks the `OpenAI` API.
+    VllmOpenai,
+}
+
+/// The logical parts of the stack, all on one node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Topology {
+    #[schemars(length(min = 1, max = 20))]
+    pub services: Vec<Service>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20))]
+    pub endpoints: Vec<Endpoint>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20))]
+    pub mounts: Vec<Mount>,
+}
+
+/// One container of the stack.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = TopologyService)]
+pub struct Service {
+    #[schemars(regex(pattern = NAME))]
+    pub name: String,
+    /// The artifact whose image it runs.
+    #[serde(default = "runtime")]
+    #[schemars(length(min = 1, max = 63))]
+    pub artifact: String,
+    /// Whether it gets the instance's GPUs.
+    #[serde(default)]
+    pub gpu: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 2000))]
+    pub description: Option<String>,
+}
+
+/// A port of a service that people or other apps reach.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = TopologyEndpoint)]
+pub struct Endpoint {
+    #[schemars(regex(pattern = NAME))]
+    pub name: String,
+    pub service: String,
+    /// The number inside the container; one of the profile's ports.
+    #[schemars(range(min = 1, max = 65535))]
+    pub port: u16,
+    #[serde(default)]
+    pub expose: Exposure,
+}
+
+/// A folder of a service: the bytes of an artifact, or scratch space that goes with the instance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = TopologyMount)]
+pub struct Mount {
+    pub service: String,
+    /// The blob it shows, read-only. Without one it is scratch space.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63))]
+    pub artifact: Option<String>,
+    /// Where the service finds it.
+    #[schemars(length(max = 255), regex(pattern = r"^/[A-Za-z0-9._/-]+$"))]
+    #[schemars(extend("patternErrorMessage" = "must be an absolute path inside the container"))]
+    pub path: String,
+}
+
+impl Renderer {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Renderer::VllmOpenai => "vllm_openai",
+        }
+    }
+}
+
+fn runtime() -> String {
+    ArtifactSlot::RUNTIME.to_owned()
+}
