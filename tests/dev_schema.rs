@@ -11,6 +11,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions};
 use uuid::Uuid;
 
 use crate::support::cluster::{Cluster, Folder, shared_server, shared_server_url};
+use crate::support::database::MAKE_APP_ROLE;
 use crate::support::process::{Dev, Said, gpuaas, interrupt, run};
 
 /// An empty database on the shared server, dropped with the test.
@@ -71,12 +72,8 @@ async fn execute(options: &PgConnectOptions, statement: &str) {
     sqlx::raw_sql(AssertSqlSafe(statement.to_owned())).execute(&mut conn).await.unwrap();
 }
 
-/// Roles belong to the whole server, so tests that need this one must not race to create it.
 async fn make_app_role() {
-    let make =
-        "do $$ begin perform pg_advisory_xact_lock(42); if not exists (select from pg_roles where rolname =
-                'gpuaas_app') then create role gpuaas_app; end if; end $$";
-    execute(&shared_server(), make).await;
+    execute(&shared_server(), MAKE_APP_ROLE).await;
 }
 
 #[tokio::test]

@@ -15,4 +15,5 @@ mod durable;
 mod http;
 mod identity;
 mod lifecycle;
+mod outbox;
 mod support;

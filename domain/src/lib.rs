@@ -6,6 +6,7 @@
 pub mod allocation;
 pub mod correlation;
 pub mod error_code;
+pub mod event;
 pub mod instance;
 pub mod manifest;
 pub mod node;
@@ -25,6 +26,7 @@ pub mod word;
 pub use allocation::{AllocationStatus, CapacityShape};
 pub use correlation::{CorrelationId, InvalidCorrelationId};
 pub use error_code::ErrorCode;
+pub use event::EventType;
 pub use instance::{InstanceStatus, ReasonKind, StatusReason};
 pub use node::NodeStatus;
 pub use node_task::TaskStatus;

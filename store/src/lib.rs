@@ -16,6 +16,7 @@ pub mod migrate;
 pub mod node_tasks;
 pub mod nodes;
 pub mod organizations;
+pub mod outbox;
 pub mod policies;
 pub mod principals;
 pub mod projects;

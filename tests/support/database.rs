@@ -76,10 +76,15 @@ async fn template(server: &PgConnectOptions, admin: &mut PgConnection) -> String
     name
 }
 
+/// Roles belong to the whole server, so tests that need this one must not race to create it.
+pub const MAKE_APP_ROLE: &str = "do $$ begin perform pg_advisory_xact_lock(42); if not exists (select from pg_roles where rolname = 'gpuaas_app') \
+     then create role gpuaas_app; end if; end $$";
+
 async fn migrate(options: PgConnectOptions) {
     let pool = PgPoolOptions::new().max_connections(1).connect_with(options).await.expect("the new database");
     engine::setup_queue(&pool).await.expect("the queue's tables");
     let mut conn = pool.acquire().await.expect("a connection");
+    run(&mut conn, MAKE_APP_ROLE.into()).await;
     store::migrate::run(&mut conn, "gpuaas_app").await.expect("our migrations");
     for statement in [
         "create table engine.test_clock (ahead interval not null)",
