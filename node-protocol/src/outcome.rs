@@ -1,0 +1,88 @@
+//! What a node answers: what became of a task, and how far a long one is.
+
+use std::collections::BTreeMap;
+
+use domain::{StatusReason, TaskStatus};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::envelope::Refusal;
+use crate::signed::Signed;
+
+/// The body of `POST …/tasks/{task_id}/result`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TaskResult {
+    pub idempotency_key: String,
+    pub outcome: Outcome,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum Outcome {
+    Succeeded {
+        output: Output,
+    },
+    Failed {
+        reason: StatusReason,
+        /// For a person; never holds a secret.
+        message: String,
+    },
+    Refused {
+        refusal: Refusal,
+    },
+}
+
+impl Outcome {
+    pub const fn status(&self) -> TaskStatus {
+        match self {
+            Outcome::Succeeded { .. } => TaskStatus::Succeeded,
+            Outcome::Failed { .. } => TaskStatus::Failed,
+            Outcome::Refused { .. } => TaskStatus::Refused,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Output {
+    Launched {
+        members: Vec<Launched>,
+    },
+    Controlled,
+    /// Signed by the node's own key: an [`crate::Evidence`].
+    Removed {
+        evidence: Signed,
+    },
+    Healthy {
+        /// How often it was asked before it served.
+        tries: u32,
+    },
+    KeysInstalled,
+    Updated {
+        version: String,
+    },
+}
+
+/// A member that was started, and where it is reached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Launched {
+    pub member: String,
+    pub container_id: String,
+    pub digest: String,
+    /// Name of the port to the port on the node's loopback address.
+    pub ports: BTreeMap<String, u16>,
+}
+
+/// The body of `POST …/tasks/{task_id}/progress`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Progress {
+    /// `pulling`, `starting`, `probing`, `removing`.
+    pub phase: String,
+    #[serde(default)]
+    pub bytes_done: u64,
+    /// 0 until it is known.
+    #[serde(default)]
+    pub bytes_total: u64,
+}

@@ -1,0 +1,86 @@
+//! What a node tells of itself: what it has when it enrols, and what runs there with every heartbeat.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::signed::Signed;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Inventory {
+    #[schema(minimum = 1, maximum = 4096)]
+    pub cpu_cores: u32,
+    #[schema(minimum = 1, maximum = 65536)]
+    pub memory_gib: u32,
+    #[serde(default)]
+    #[schema(max_items = 64)]
+    pub gpus: Vec<Gpu>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Gpu {
+    pub index: u32,
+    /// The model, such as `H100-SXM5-80GB`.
+    pub sku: String,
+    /// The family, such as `nvidia`.
+    pub accelerator: String,
+    pub memory_gib: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Heartbeat {
+    /// Rises with every report of this node, over restarts too.
+    #[schema(minimum = 1)]
+    pub sequence: i64,
+    pub agent_version: String,
+    #[serde(default)]
+    #[schema(max_items = 4096)]
+    pub workloads: Vec<WorkloadReport>,
+}
+
+/// One container, as the engine shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WorkloadReport {
+    pub instance_id: Uuid,
+    pub member: String,
+    pub generation: i64,
+    pub state: WorkloadState,
+    pub health: Health,
+    pub usage: Usage,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkloadState {
+    Created,
+    Running,
+    Exited,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Health {
+    /// Nobody asked it yet.
+    Unknown,
+    Healthy,
+    Unhealthy,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Usage {
+    /// Since the container started.
+    pub cpu_milliseconds: u64,
+    pub memory_bytes: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HeartbeatAnswer {
+    /// The signers to believe from now on, signed by one that is believed already.
+    pub keyring: Signed,
+    pub heartbeat_seconds: u32,
+}

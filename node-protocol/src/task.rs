@@ -1,0 +1,186 @@
+//! The kinds of task a node does: a closed list. A kind that is not here is refused, and so is a field.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::workload::{Generations, Probe, Workload};
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Task {
+    OciLaunch(OciLaunch),
+    OciControl(Control),
+    OciRemove(Remove),
+    ComposeLaunch(ComposeLaunch),
+    ComposeControl(Control),
+    ComposeRemove(Remove),
+    SshInstallAuthorizedKeys(AuthorizedKeys),
+    DiagHealthProbe(HealthProbe),
+    AgentSelfUpdate(SelfUpdate),
+}
+
+/// Pull the image and start the container.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OciLaunch {
+    pub workload: Workload,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Control {
+    pub instance_id: Uuid,
+    pub generation: i64,
+    pub action: ControlAction,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ControlAction {
+    Start,
+    Stop,
+    Restart,
+}
+
+/// Take an instance's workloads away and show that they are gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Remove {
+    pub instance_id: Uuid,
+    pub generations: Generations,
+    /// The instance ends here: its network goes too, and nothing of these generations is ever started again.
+    pub for_good: bool,
+}
+
+/// Members of one stack, on a network of their own, started in this order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ComposeLaunch {
+    pub instance_id: Uuid,
+    pub members: Vec<Workload>,
+}
+
+/// The complete desired set of keys inside the agent's own marked block; other lines are not touched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuthorizedKeys {
+    pub user: String,
+    pub keys: Vec<String>,
+}
+
+/// Ask a workload until it serves, or its grace period is over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HealthProbe {
+    pub instance_id: Uuid,
+    pub member: String,
+    pub generation: i64,
+    pub probe: Probe,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SelfUpdate {
+    pub version: String,
+    pub url: String,
+    pub digest: String,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum TaskFault {
+    #[error("`{0}` is not a kind of task")]
+    UnknownKind(String),
+    #[error("the input of `{kind}` cannot be read: {error}")]
+    BadInput { kind: String, error: serde_json::Error },
+}
+
+impl Task {
+    pub const KINDS: [&'static str; 9] = [
+        "oci.launch",
+        "oci.control",
+        "oci.remove",
+        "compose.launch",
+        "compose.control",
+        "compose.remove",
+        "ssh.install_authorized_keys",
+        "diag.health_probe",
+        "agent.self_update",
+    ];
+
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Task::OciLaunch(_) => "oci.launch",
+            Task::OciControl(_) => "oci.control",
+            Task::OciRemove(_) => "oci.remove",
+            Task::ComposeLaunch(_) => "compose.launch",
+            Task::ComposeControl(_) => "compose.control",
+            Task::ComposeRemove(_) => "compose.remove",
+            Task::SshInstallAuthorizedKeys(_) => "ssh.install_authorized_keys",
+            Task::DiagHealthProbe(_) => "diag.health_probe",
+            Task::AgentSelfUpdate(_) => "agent.self_update",
+        }
+    }
+
+    pub fn input(&self) -> Result<Value, serde_json::Error> {
+        match self {
+            Task::OciLaunch(input) => serde_json::to_value(input),
+            Task::OciControl(input) | Task::ComposeControl(input) => serde_json::to_value(input),
+            Task::OciRemove(input) | Task::ComposeRemove(input) => serde_json::to_value(input),
+            Task::ComposeLaunch(input) => serde_json::to_value(input),
+            Task::SshInstallAuthorizedKeys(input) => serde_json::to_value(input),
+            Task::DiagHealthProbe(input) => serde_json::to_value(input),
+            Task::AgentSelfUpdate(input) => serde_json::to_value(input),
+        }
+    }
+
+    pub fn read(kind: &str, input: &Value) -> Result<Task, TaskFault> {
+        let task = match kind {
+            "oci.launch" => OciLaunch::deserialize(input).map(Task::OciLaunch),
+            "oci.control" => Control::deserialize(input).map(Task::OciControl),
+            "oci.remove" => Remove::deserialize(input).map(Task::OciRemove),
+            "compose.launch" => ComposeLaunch::deserialize(input).map(Task::ComposeLaunch),
+            "compose.control" => Control::deserialize(input).map(Task::ComposeControl),
+            "compose.remove" => Remove::deserialize(input).map(Task::ComposeRemove),
+            "ssh.install_authorized_keys" => {
+                AuthorizedKeys::deserialize(input).map(Task::SshInstallAuthorizedKeys)
+            }
+            "diag.health_probe" => HealthProbe::deserialize(input).map(Task::DiagHealthProbe),
+            "agent.self_update" => SelfUpdate::deserialize(input).map(Task::AgentSelfUpdate),
+            other => return Err(TaskFault::UnknownKind(other.to_owned())),
+        };
+        task.map_err(|error| TaskFault::BadInput { kind: kind.to_owned(), error })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn removal() -> Task {
+        let generations = Generations::UpTo(4);
+        Task::OciRemove(Remove { instance_id: Uuid::from_u128(1), generations, for_good: true })
+    }
+
+    #[test]
+    fn a_task_reads_back_as_it_was_written() {
+        let task = removal();
+        assert_eq!(Task::read(task.kind(), &task.input().unwrap()).unwrap(), task);
+    }
+
+    #[test]
+    fn unknown_kinds_and_unknown_fields_are_refused() {
+        assert!(matches!(Task::read("shell.run", &json!({})), Err(TaskFault::UnknownKind(_))));
+        let mut input = removal().input().unwrap();
+        input["force"] = json!(true);
+        assert!(matches!(Task::read("oci.remove", &input), Err(TaskFault::BadInput { .. })));
+    }
+
+    /// Every kind of the list is one that `read` knows: an empty input is a bad input of it, not an unknown kind.
+    #[test]
+    fn the_list_of_kinds_is_what_is_read() {
+        for kind in Task::KINDS {
+            assert!(matches!(Task::read(kind, &json!({})), Err(TaskFault::BadInput { .. })), "{kind}");
+        }
+    }
+}
