@@ -125,7 +125,8 @@ create table engine.journal (
     progress       boolean     not null,
     correlation_id text        not null,
     trace_id       text,
-    -- intend: an operation was begun. settle: its state changed. tried: a try that succeeded.
+    -- intend: an operation was begun. settle: its state changed; either tells the outcome of the try that led to it.
+    -- tried: a try that succeeded, where neither does.
     -- Plain json: written once per step, taken apart only when somebody looks.
     events         json        not null,
     primary key (run_id, seq)
@@ -157,7 +158,7 @@ create function engine.steps_of(run uuid) returns table (
     undo_attempt integer, undo_base integer, input_hash bytea, input jsonb, output jsonb, error jsonb,
     deadline_at timestamptz, correlation_id text, worker uuid, started_at timestamptz, finished_at timestamptz
 ) language sql stable parallel safe as $$
-    select e.name, e.key, min(e.pos), min(e.op), (array_agg(e.state order by n desc))[1], bool_or(e.undoable),
+    select e.name, e.key, min(e.pos), min(e.op), (array_agg(e.state order by n desc))[1], coalesce(bool_or(e.undoable), false),
            coalesce((array_agg(e.attempt order by n desc) filter (where e.attempt is not null))[1], 1),
            coalesce((array_agg(e.attempt_base order by n desc) filter (where e.attempt_base is not null))[1], 0),
            coalesce((array_agg(e.undo_attempt order by n desc) filter (where e.undo_attempt is not null))[1], 0),
@@ -191,11 +192,13 @@ create function engine.tries_of(run uuid) returns table (
            t.started_at, t.at
     from engine.attempt t where t.run_id = run
     union all
-    select d.name, d.key, d.undo, d.attempt, d.outcome, j.epoch, null, j.correlation_id, j.trace_id, j.worker,
-           d.started_at, d.at
+    select d.name, d.key, coalesce(d.undo, false), coalesce(case when d.undo and d.e = 'settle' then d.undo_attempt else d.attempt end, 1),
+           d.outcome, j.epoch, null, j.correlation_id, j.trace_id, j.worker, coalesce(d.began_at, d.started_at),
+           coalesce(d.at, d.finished_at)
     from engine.journal j cross join lateral json_to_recordset(j.events) as d (
-        e text, name text, key text, undo boolean, attempt integer, outcome text, started_at timestamptz, at timestamptz)
-    where j.run_id = run and d.e = 'tried'
+        e text, name text, key text, undo boolean, attempt integer, undo_attempt integer, outcome text,
+        began_at timestamptz, started_at timestamptz, at timestamptz, finished_at timestamptz)
+    where j.run_id = run and d.outcome is not null
 $$;
 
 create view engine.try as

@@ -3,6 +3,10 @@
 // Nobody depends on a binary: here `pub` only means "for the other files".
 #![allow(unreachable_pub)]
 
+/// Checkpoints are many short-lived texts and a few large buffers: the system's allocator takes a tenth of our time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 mod cli;
 mod config;
 mod failure;

@@ -2,6 +2,7 @@
 
 mod berths;
 mod fairness;
+mod ferries;
 mod history;
 mod kill;
 mod misbehaviour;

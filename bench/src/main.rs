@@ -4,6 +4,9 @@
 // Nobody depends on a binary: here `pub` only means "for the other files".
 #![allow(unreachable_pub)]
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 mod failure;
 mod load;
 mod measure;

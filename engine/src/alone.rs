@@ -56,7 +56,7 @@ pub(crate) async fn write(core: &Core, template: &Checkpoint, together: &dyn Tog
             Unsettled::Again(error) => error,
             Unsettled::CommitUnknown(checkpoint, added, error) => {
                 warn!(%error, run = %core.run, "a commit's answer was lost; reading it back");
-                match read_back(core, &checkpoint).await {
+                match read_back(core, checkpoint.seq, checkpoint.token).await {
                     Some(Some(moved)) => return Alone::Moved(moved, added),
                     Some(None) => error,
                     None => return Alone::Ended,
@@ -107,7 +107,7 @@ async fn attempt(core: &Core, template: &Checkpoint, together: &dyn Together) ->
 }
 
 /// `Some(Some)` it is there, `Some(None)` it is certainly not, `None` the incarnation ended first.
-async fn read_back(core: &Core, checkpoint: &Checkpoint) -> Option<Option<Moved>> {
+pub(crate) async fn read_back(core: &Core, seq: i32, token: Uuid) -> Option<Option<Moved>> {
     loop {
         let row = async {
             let mut tx = core.engine.db.drives.begin().await?;
@@ -116,15 +116,15 @@ async fn read_back(core: &Core, checkpoint: &Checkpoint) -> Option<Option<Moved>
                 sqlx::query!("select request, signals from engine.run where id = $1 for update", core.run)
                     .fetch_optional(&mut *tx)
                     .await?;
-            let token = sqlx::query_scalar!(
+            let there = sqlx::query_scalar!(
                 "select token from engine.journal where run_id = $1 and seq = $2",
                 core.run,
-                checkpoint.seq
+                seq
             )
             .fetch_optional(&mut *tx)
             .await?;
             tx.commit().await?;
-            Ok::<_, sqlx::Error>(row.filter(|_| token == Some(checkpoint.token)))
+            Ok::<_, sqlx::Error>(row.filter(|_| there == Some(token)))
         };
         match row.await {
             Ok(mine) => return Some(mine.map(|r| Moved { request: r.request, signals: r.signals })),

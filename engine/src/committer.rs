@@ -18,6 +18,7 @@ use uuid::Uuid;
 use crate::checkpoint::{self, Checkpoint, Fate, Moved, is_fence};
 use crate::claim::{self, Claimed, Wanted};
 use crate::database::{Database, is_contention, is_outage};
+use crate::ferry::Ferries;
 use crate::settings::Settings;
 use crate::stats::Stats;
 
@@ -47,6 +48,7 @@ enum Ask {
 #[derive(Debug)]
 pub(crate) struct Committer {
     lanes: Vec<(mpsc::Sender<Ask>, Arc<Lane>)>,
+    pub(crate) ferries: Arc<Ferries>,
     stats: Arc<Stats>,
 }
 
@@ -73,7 +75,8 @@ impl Committer {
                 (sender, lane)
             })
             .collect();
-        Committer { lanes, stats: Arc::clone(stats) }
+        let ferries = Ferries::new(db.drives.clone(), settings.ferries(), owner, Arc::clone(stats));
+        Committer { lanes, ferries, stats: Arc::clone(stats) }
     }
 
     pub(crate) async fn claim(&self, run: Uuid, job: String) -> Option<Claimed> {

@@ -4,16 +4,12 @@
 //! which is a round trip for every checkpoint. A shelf takes back only connections whose work ended well and drops the
 //! others, which ends their transaction too.
 //!
-//! While others wait for a connection, a commit begins the next transaction in the same round trip, and the connection
-//! changes hands with it.
-//!
 //! Behind a transaction pooler nothing may rest on a session: statements are not cached and each runs in an explicit
 //! transaction, because preparing and executing are two round trips.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions, Connection, PgConnection, PgPool};
@@ -95,97 +91,52 @@ pub(crate) struct Shelf {
 #[derive(Debug)]
 struct Inner {
     options: PgConnectOptions,
-    idle: Mutex<Vec<Idle>>,
+    idle: Mutex<Vec<PgConnection>>,
     places: Arc<Semaphore>,
-    /// How many wait for a place.
-    waiting: AtomicUsize,
     pooler: bool,
 }
-
-#[derive(Debug)]
-struct Idle {
-    conn: PgConnection,
-    /// Set while a transaction is open that has done nothing yet.
-    begun: Option<Instant>,
-}
-
-/// A transaction begun for somebody who then did not come is not kept open longer.
-const UNUSED: Duration = Duration::from_secs(1);
 
 impl Shelf {
     fn new(options: PgConnectOptions, places: usize, pooler: bool) -> Shelf {
         let places = Arc::new(Semaphore::new(places.max(1)));
-        Shelf {
-            inner: Arc::new(Inner {
-                options,
-                idle: Mutex::default(),
-                places,
-                waiting: AtomicUsize::new(0),
-                pooler,
-            }),
-        }
+        Shelf { inner: Arc::new(Inner { options, idle: Mutex::default(), places, pooler }) }
     }
 
     /// Room for one statement.
     pub(crate) async fn session(&self) -> sqlx::Result<Session> {
         let session = self.take().await?;
-        if self.inner.pooler && !session.in_transaction { session.open().await } else { Ok(session) }
+        if self.inner.pooler { session.open().await } else { Ok(session) }
     }
 
     /// Room for a transaction; dropped without `commit`, it is rolled back.
     pub(crate) async fn begin(&self) -> sqlx::Result<Session> {
-        let session = self.take().await?;
-        if session.in_transaction { Ok(session) } else { session.open().await }
+        self.take().await?.open().await
     }
 
     async fn take(&self) -> sqlx::Result<Session> {
-        let place = match Arc::clone(&self.inner.places).try_acquire_owned() {
-            Ok(place) => place,
-            Err(_taken) => self.wait_for_place().await?,
-        };
-        let fresh = |idle: &Idle| idle.begun.is_none_or(|at| at.elapsed() < UNUSED);
-        let kept = self.idle().pop().filter(fresh);
-        let (conn, in_transaction) = match kept {
-            Some(idle) => (idle.conn, idle.begun.is_some()),
-            None => (self.inner.options.connect().await?, false),
-        };
-        Ok(Session { conn: Some(conn), shelf: self.clone(), in_transaction, _place: place })
-    }
-
-    async fn wait_for_place(&self) -> sqlx::Result<OwnedSemaphorePermit> {
-        let _counted = Waiting::counted(&self.inner.waiting);
         let asked = Arc::clone(&self.inner.places).acquire_owned();
         let place = tokio::time::timeout(Duration::from_secs(5), asked).await;
-        place.map_err(|_| sqlx::Error::PoolTimedOut)?.map_err(|_closed| sqlx::Error::PoolClosed)
+        let place =
+            place.map_err(|_| sqlx::Error::PoolTimedOut)?.map_err(|_closed| sqlx::Error::PoolClosed)?;
+        let kept = self.idle().pop();
+        let conn = match kept {
+            Some(conn) => conn,
+            None => self.inner.options.connect().await?,
+        };
+        Ok(Session { conn: Some(conn), shelf: self.clone(), in_transaction: false, _place: place })
     }
 
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Idle>> {
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<PgConnection>> {
         self.inner.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn close(&self) {
         self.inner.places.close();
         let idle = std::mem::take(&mut *self.idle());
-        for kept in idle {
+        for conn in idle {
             // Whether the server hears the farewell makes no difference.
-            let _ = kept.conn.close().await;
+            let _ = conn.close().await;
         }
-    }
-}
-
-/// Counts somebody as waiting until it got its place or went away.
-struct Waiting<'a>(&'a AtomicUsize);
-
-impl Waiting<'_> {
-    fn counted(waiting: &AtomicUsize) -> Waiting<'_> {
-        waiting.fetch_add(1, Relaxed);
-        Waiting(waiting)
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Relaxed);
     }
 }
 
@@ -207,18 +158,20 @@ impl Session {
 
     /// Ends the transaction, if one is open, and gives the connection back.
     pub(crate) async fn commit(mut self) -> sqlx::Result<()> {
-        let mut begun = None;
-        if self.in_transaction && self.shelf.inner.waiting.load(Relaxed) > 0 {
-            sqlx::raw_sql("commit and chain").execute(&mut *self).await?;
-            begun = Some(Instant::now());
-        } else if self.in_transaction {
+        if self.in_transaction {
             sqlx::raw_sql("commit").execute(&mut *self).await?;
         }
         if let Some(conn) = self.conn.take()
             && !self.shelf.inner.places.is_closed()
         {
-            self.shelf.idle().push(Idle { conn, begun });
+            self.shelf.idle().push(conn);
         }
+        Ok(())
+    }
+
+    /// Ends the transaction and begins the next in one round trip.
+    pub(crate) async fn commit_and_chain(&mut self) -> sqlx::Result<()> {
+        sqlx::raw_sql("commit and chain").execute(&mut **self).await?;
         Ok(())
     }
 }

@@ -89,33 +89,55 @@ impl Event {
 
     fn write(&self, json: &mut Object<'_>) {
         match self {
-            Event::Intend(i) => json
-                .word("e", "intend")
-                .text("name", &i.name)
-                .text("key", &i.key)
-                .number("pos", i.pos)
-                .word("op", i.op.as_str())
-                .word("state", i.state.as_str())
-                .flag("undoable", i.undoable)
-                .word("hash", &hex(&i.input_hash))
-                .raw("input", i.input.as_deref())
-                .raw("output", i.output.as_deref())
-                .raw("error", i.error.as_deref())
-                .time("deadline_at", i.deadline_at)
-                .time("started_at", Some(i.started_at))
-                .time("finished_at", i.finished_at),
-            Event::Settle(s) => json
-                .word("e", "settle")
-                .text("name", &s.name)
-                .text("key", &s.key)
-                .word("state", s.state.as_str())
-                .number("attempt", s.attempt)
-                .number("undo_attempt", s.undo_attempt)
-                .raw("output", s.output.as_deref())
-                .raw("error", s.error.as_deref())
-                .time("finished_at", s.finished_at),
+            Event::Intend(i) => i.write(json),
+            Event::Settle(s) => s.write(json),
             Event::Tried(t) => t.write(json.word("e", "tried")),
         };
+    }
+
+    /// Whether this event says all that a try before it says, but for its outcome and its beginning.
+    fn tells_of(&self, tried: &Tried) -> bool {
+        let (attempt, finished) = match self {
+            Event::Intend(i) if !tried.undo => (1, i.finished_at),
+            Event::Settle(s) => (if tried.undo { s.undo_attempt } else { s.attempt }, s.finished_at),
+            Event::Intend(_) | Event::Tried(_) => return false,
+        };
+        attempt == tried.attempt && finished.is_some() && self.is_of(&tried.name, &tried.key)
+    }
+}
+
+impl Intend {
+    fn write<'a, 'b>(&self, json: &'a mut Object<'b>) -> &'a mut Object<'b> {
+        json.word("e", "intend")
+            .text("name", &self.name)
+            .text("key", &self.key)
+            .number("pos", self.pos)
+            .word("op", self.op.as_str())
+            .word("state", self.state.as_str())
+            .if_set("undoable", self.undoable)
+            .word("hash", &hex(&self.input_hash))
+            .raw("input", self.input.as_deref())
+            .raw("output", self.output.as_deref())
+            .raw("error", self.error.as_deref())
+            .time("deadline_at", self.deadline_at)
+            .time("started_at", Some(self.started_at))
+            .time("finished_at", self.finished_at)
+    }
+}
+
+impl Settle {
+    fn write<'a, 'b>(&self, json: &'a mut Object<'b>) -> &'a mut Object<'b> {
+        json.word("e", "settle")
+            .text("name", &self.name)
+            .text("key", &self.key)
+            .word("state", self.state.as_str())
+            .number("attempt", self.attempt);
+        if self.undo_attempt > 0 {
+            json.number("undo_attempt", self.undo_attempt);
+        }
+        json.raw("output", self.output.as_deref())
+            .raw("error", self.error.as_deref())
+            .time("finished_at", self.finished_at)
     }
 }
 
@@ -132,8 +154,26 @@ impl Tried {
     }
 }
 
+/// A try that succeeded is told by the event it led to, where one follows.
 pub(crate) fn to_json(events: &[Event]) -> String {
-    array(events, events.iter().map(Event::bytes).sum(), |event, json| event.write(json))
+    let mut told: Vec<(&Event, Option<&Tried>)> = Vec::with_capacity(events.len());
+    let mut before = None;
+    for (n, event) in events.iter().enumerate() {
+        match event {
+            Event::Tried(tried) if events.get(n + 1).is_some_and(|next| next.tells_of(tried)) => {
+                before = Some(tried);
+            }
+            _ => told.push((event, before.take())),
+        }
+    }
+    array(&told, events.iter().map(Event::bytes).sum(), |(event, tried), json| {
+        event.write(json);
+        if let Some(tried) = tried {
+            json.word("outcome", tried.outcome)
+                .if_set("undo", tried.undo)
+                .time("began_at", Some(tried.started_at));
+        }
+    })
 }
 
 /// `None` for none at all.
@@ -205,6 +245,11 @@ impl Object<'_> {
     fn flag(&mut self, name: &str, flag: bool) -> &mut Self {
         self.field(name).push_str(if flag { "true" } else { "false" });
         self
+    }
+
+    /// A flag that readers take for unset where it is missing.
+    fn if_set(&mut self, name: &str, flag: bool) -> &mut Self {
+        if flag { self.flag(name, true) } else { self }
     }
 
     fn raw(&mut self, name: &str, json: Option<&str>) -> &mut Self {

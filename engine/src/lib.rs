@@ -19,6 +19,7 @@ mod engine;
 mod event;
 mod failpoint;
 mod fault;
+mod ferry;
 mod incarnation;
 mod inherit;
 pub mod inspect;

@@ -58,7 +58,7 @@ impl Default for Settings {
         Settings {
             slots: 256,
             batch: 64,
-            lanes: lanes_for(std::thread::available_parallelism().map_or(1, usize::from)),
+            lanes: 2,
             lane_rows: 512,
             lane_bytes: 4 << 20,
             lane_queue: 4096,
@@ -91,7 +91,9 @@ impl Default for Settings {
     }
 }
 
-/// On few cores one lane with larger batches beats two that share them.
-fn lanes_for(cores: usize) -> usize {
-    if cores > 2 { 2 } else { 1 }
+impl Settings {
+    /// Of the drives' connections, how many carry effects that may share a transaction. Few, so that they meet.
+    pub(crate) fn ferries(&self) -> usize {
+        (self.drive_connections as usize / 4).max(1)
+    }
 }

@@ -1,7 +1,7 @@
 //! Durable steps per second, against one-row inserts per second on the same server in the same run.
 //!
-//! Runs of ten steps, a thousand in flight, each started by its own transaction inside the timed window; every step has
-//! its journal row and its attempt row. Rounds alternate with the reference, and each is compared with the mean of the
+//! Runs of ten steps, a thousand in flight, each started by its own transaction inside the timed window; every step and
+//! every try is in the journal. Rounds alternate with the reference, and each is compared with the mean of the
 //! two beside it. Afterwards every promise is checked over everything that ran.
 
 use std::time::Duration;

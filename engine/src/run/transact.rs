@@ -69,7 +69,12 @@ impl<E: Send + Sync + 'static> Run<E> {
         let draft = self.core.draft(Fate::GoOn, None);
         let settings = &self.core.engine.settings;
         let row = Row { id, entry: &entry, started, clock: self.core.clock, settings, effect };
-        match alone::write(&self.core, &draft, &row).await {
+        let ferries = &self.core.committer.ferries;
+        let outcome = match ferries.ride(&self.core, id.name, &draft, &row).await {
+            Some(outcome) => outcome,
+            None => alone::write(&self.core, &draft, &row).await,
+        };
+        match outcome {
             Alone::Moved(moved, added) => {
                 self.core.point(id, false, "after-commit")?;
                 self.core.moved(&moved);
