@@ -13,6 +13,10 @@ use crate::policies::{self, Subject};
 #[derive(Clone, Debug)]
 pub struct Standing {
     pub principal: Principal,
+    /// For reading: a person's name at their issuer, or a service account's.
+    pub name: String,
+    /// A person's role on the platform itself.
+    pub platform_role: Option<String>,
     pub requests_per_minute: u32,
     pub version: i64,
 }
@@ -25,7 +29,7 @@ pub async fn version(conn: &mut PgConnection) -> sqlx::Result<i64> {
 pub async fn of_user(conn: &mut PgConnection, issuer: &str, subject: &str) -> sqlx::Result<Option<Standing>> {
     let version = version(conn).await?;
     let user = sqlx::query!(
-        "select id, platform_role from users where issuer = $1 and subject = $2",
+        "select id, username, platform_role from users where issuer = $1 and subject = $2",
         issuer,
         subject
     )
@@ -40,14 +44,16 @@ pub async fn of_user(conn: &mut PgConnection, issuer: &str, subject: &str) -> sq
     }
     let principal = Principal { id: user.id, actor_type: ActorType::User, grants };
     let subject = Subject { user: Some(user.id), ..Subject::default() };
-    Ok(Some(standing(conn, principal, subject, version).await?))
+    let requests_per_minute = requests_per_minute(conn, subject).await?;
+    let platform_role = Some(user.platform_role);
+    Ok(Some(Standing { principal, name: user.username, platform_role, requests_per_minute, version }))
 }
 
 /// A service account that is neither disabled nor deleted. Call it in a transaction that sees one moment.
 pub async fn of_service_account(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<Standing>> {
     let version = version(conn).await?;
     let account = sqlx::query!(
-        "select org_id, project_id, permissions from service_accounts where id = $1 and status = 'active'",
+        "select org_id, project_id, name, permissions from service_accounts where id = $1 and status = 'active'",
         id
     )
     .fetch_optional(&mut *conn)
@@ -58,19 +64,13 @@ pub async fn of_service_account(conn: &mut PgConnection, id: Uuid) -> sqlx::Resu
     let grants = vec![grant(scope, "service_account", keys, true)];
     let principal = Principal { id, actor_type: ActorType::ServiceAccount, grants };
     let subject = Subject { user: Some(id), project: scope.project(), org: scope.org() };
-    Ok(Some(standing(conn, principal, subject, version).await?))
+    let requests_per_minute = requests_per_minute(conn, subject).await?;
+    Ok(Some(Standing { principal, name: account.name, platform_role: None, requests_per_minute, version }))
 }
 
-async fn standing(
-    conn: &mut PgConnection,
-    principal: Principal,
-    subject: Subject,
-    version: i64,
-) -> sqlx::Result<Standing> {
+async fn requests_per_minute(conn: &mut PgConnection, subject: Subject) -> sqlx::Result<u32> {
     let limit = policies::resolve(conn, PolicyKey::ApiRequestsPerMinute, subject).await?;
-    let requests_per_minute =
-        limit.value.as_u64().and_then(|limit| u32::try_from(limit).ok()).unwrap_or(u32::MAX);
-    Ok(Standing { principal, requests_per_minute, version })
+    Ok(limit.value.as_u64().and_then(|limit| u32::try_from(limit).ok()).unwrap_or(u32::MAX))
 }
 
 async fn memberships(conn: &mut PgConnection, user: Uuid) -> sqlx::Result<Vec<Grant>> {

@@ -135,15 +135,3 @@ pub async fn used(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<()> {
         .await?;
     Ok(())
 }
-
-pub async fn find_active(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<ServiceAccount>> {
-    sqlx::query_as!(
-        ServiceAccount,
-        "select id, org_id, project_id, slug, name, description, permissions, status, created_by, created_at, updated_at,
-                last_used_at
-         from service_accounts where id = $1 and status = 'active'",
-        id
-    )
-    .fetch_optional(conn)
-    .await
-}

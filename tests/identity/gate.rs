@@ -9,7 +9,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::http::{Http, admin, organization, project};
-use crate::support::realm::{DEMO, EXAMPLE, FAR_AWAY, NEXT_DOOR};
+use crate::support::realm::{DEMO, EXAMPLE, FAR_AWAY, ISSUER, NEXT_DOOR};
 use crate::support::story::Story;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -40,6 +40,26 @@ async fn me_tells_where_one_holds_what() {
     assert!(!grant["permissions"].as_array().unwrap().contains(&json!("iam.member.manage")));
     let me = http.get("/api/v1/me").await.with(200);
     assert_eq!(me["grants"][0]["role"], "platform_superadmin");
+    story.end().await;
+}
+
+/// A name is kept in memory with its principal, so a new one must be noticed, and only a new one.
+#[tokio::test(flavor = "multi_thread")]
+async fn another_name_raises_the_version_of_authority_and_the_same_one_does_not() {
+    let story = Story::new().await;
+    Http::over(&story).await;
+    let version = async || {
+        sqlx::query_scalar::<_, i64>("select version from authority").fetch_one(&story.pool).await.unwrap()
+    };
+    let called = async |name: &str| {
+        let mut conn = story.pool.acquire().await.unwrap();
+        store::users::sign_in(&mut conn, ISSUER, "viewer", name).await.unwrap();
+    };
+    let before = version().await;
+    called("viewer").await;
+    assert_eq!(version().await, before);
+    called("vera").await;
+    assert_eq!(version().await, before + 1);
     story.end().await;
 }
 
