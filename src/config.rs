@@ -38,6 +38,7 @@ pub struct Config {
 #[derive(Debug, Clone)]
 pub struct Server {
     pub listen: SocketAddr,
+    pub receive_within: Duration,
 }
 
 #[derive(Debug, Clone)]
@@ -100,7 +101,10 @@ impl Config {
             return Err(ConfigError(problems));
         }
         Ok(Config {
-            server: Server { listen: values.parse("server.listen")? },
+            server: Server {
+                listen: values.parse("server.listen")?,
+                receive_within: milliseconds(&values, "server.receive_ms")?,
+            },
             auth: Auth::load(&values)?,
             database: Database::read(&values)?,
             engine: engine_settings(&values)?,

@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use activities::Env;
 use axum::Router;
@@ -48,6 +49,8 @@ pub fn keys(auth: &Auth, address: SocketAddr) -> Result<api::Keys, Failure> {
 /// What the API answers with, and where.
 pub struct Front {
     pub listener: TcpListener,
+    /// How long a request may take to arrive.
+    pub receive_within: Duration,
     pub keys: api::Keys,
     /// Routes of other protocols, beside ours.
     pub beside: Router,
@@ -61,7 +64,7 @@ pub async fn api(front: Front, engine: Engine, closing: CancellationToken) -> Re
         git: option_env!("GPUAAS_GIT_COMMIT"),
         schema: store::migrate::newest(),
     };
-    let state = api::State::new(engine, build, front.keys);
+    let state = api::State::new(engine, build, front.keys).receiving_within(front.receive_within);
     api::serve(front.listener, state, front.beside, closing.cancelled_owned()).await
 }
 

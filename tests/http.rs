@@ -2,17 +2,24 @@
 
 mod bad_input;
 mod bulk_retry;
+mod conformance;
 mod operate;
 mod read;
 mod schedules;
+mod slow;
 mod stream;
 mod why_stuck;
+
+use std::net::SocketAddr;
 
 use api::{Build, State};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Method, Request, StatusCode};
 use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 use uuid::Uuid;
 
@@ -27,6 +34,21 @@ pub struct Http {
     router: Router,
     /// What is sent as `Authorization: Bearer`; nothing if empty.
     bearer: String,
+}
+
+/// A platform behind a real port.
+pub struct Listening {
+    pub address: SocketAddr,
+    closing: CancellationToken,
+    serving: JoinHandle<Result<(), api::ServeError>>,
+}
+
+impl Listening {
+    /// Returns once the last connection has ended.
+    pub async fn close(self) {
+        self.closing.cancel();
+        self.serving.await.expect("no panic").expect("it served");
+    }
 }
 
 pub struct Answer {
@@ -78,6 +100,21 @@ impl Http {
     pub fn elsewhere(&self) -> Http {
         let state = State::new(self.state.engine.clone(), self.state.build.clone(), self.realm.keys.clone());
         Http { router: api::router(state.clone(), Router::new()), state, ..self.clone() }
+    }
+
+    /// The same platform behind a port of its own.
+    pub async fn listen(&self) -> Listening {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let closing = CancellationToken::new();
+        let serving =
+            api::serve(listener, self.state.clone(), Router::new(), closing.clone().cancelled_owned());
+        Listening { address, closing, serving: tokio::spawn(serving) }
+    }
+
+    /// What is sent as `Authorization: Bearer`.
+    pub fn token(&self) -> &str {
+        &self.bearer
     }
 
     pub async fn get(&self, path: &str) -> Answer {

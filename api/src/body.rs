@@ -20,8 +20,10 @@ use crate::error::ApiError;
 /// The body limit of every route that does not say otherwise.
 pub(crate) const MAX_BYTES: usize = 1 << 20;
 
-/// A body that trickles in for longer is not waited for.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a body may take to arrive; the router puts it beside the body limit. Whoever is slower is refused, and holds
+/// nothing meanwhile: bodies are read before a connection to the database is taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience(pub(crate) Duration);
 
 /// The bytes as they were sent, and what they say. An empty body without content type stands for `{}`.
 pub(crate) async fn read<T: DeserializeOwned + ToSchema>(request: Request) -> Result<(Bytes, T), ApiError> {
@@ -38,10 +40,9 @@ pub(crate) async fn read<T: DeserializeOwned + ToSchema>(request: Request) -> Re
 }
 
 pub(crate) async fn bytes(request: Request) -> Result<Bytes, ApiError> {
-    bytes_within(PATIENCE, request).await
-}
-
-async fn bytes_within(patience: Duration, request: Request) -> Result<Bytes, ApiError> {
+    let Some(Patience(patience)) = request.extensions().get().copied() else {
+        return Err(ApiError::internal(&"a route without the body's limits"));
+    };
     let refused = |why: &str| ApiError::new(ErrorCode::InvalidRequest, why);
     let read = tokio::time::timeout(patience, Bytes::from_request(request, &())).await;
     let whole = read.map_err(|_| refused("The body took too long to arrive."))?;
@@ -101,8 +102,9 @@ mod tests {
     #[tokio::test]
     async fn a_body_that_never_comes_is_not_waited_for() {
         let trickle = futures::stream::pending::<Result<Vec<u8>, std::convert::Infallible>>();
-        let request = Request::new(axum::body::Body::from_stream(trickle));
-        let refused = bytes_within(Duration::from_millis(1), request).await.unwrap_err();
+        let mut request = Request::new(axum::body::Body::from_stream(trickle));
+        request.extensions_mut().insert(Patience(Duration::from_millis(1)));
+        let refused = bytes(request).await.unwrap_err();
         assert_eq!(refused.code, ErrorCode::InvalidRequest);
     }
 }

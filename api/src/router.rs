@@ -1,7 +1,7 @@
 //! The table of contents: every route, and beside it what it asks of its caller.
 //!
-//! Layers, from the outside in: the edge (ids, log, metrics, error shape), a deadline, panics, the body limit, and at each
-//! route its gate.
+//! Layers, from the outside in: the edge (ids, log, metrics, error shape), a deadline, panics, the limits of a body, and at
+//! each route its gate.
 
 use std::any::Any;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, get as plain_get};
-use axum::{Router, middleware};
+use axum::{Extension, Router, middleware};
 use domain::Permission::{
     AllocationsRead, AuditRead, IamMemberManage, IamServiceAccountManage, IamServiceAccountRead,
     WorkflowsOperate, WorkflowsRead,
@@ -128,6 +128,7 @@ pub fn router(state: State, extra: Router) -> Router {
 fn layered(router: Router<State>, state: State) -> Router {
     router
         .layer(DefaultBodyLimit::max(body::MAX_BYTES))
+        .layer(Extension(body::Patience(state.receive_within)))
         .layer(CatchPanicLayer::custom(after_panic))
         .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, DEADLINE))
         .layer(middleware::from_fn_with_state(state.clone(), edge::edge))

@@ -1,11 +1,22 @@
-//! Serving a listener until told to stop, then letting the requests in flight end.
+//! Serving a listener until told to stop, then letting the requests in flight end. A connection on which the head of a
+//! request takes too long is closed, so that slow callers cannot hold on to it for nothing.
 
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use axum::Router;
-use tokio::net::TcpListener;
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Request};
+use axum::serve::Listener;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tower::ServiceExt;
 
 use crate::router::router;
 use crate::state::State;
@@ -19,17 +30,43 @@ pub enum ServeError {
 /// Serves until `shutdown` resolves, then drains: long polls and streams end, other requests are answered, idle
 /// connections are closed. The caller bounds how long that may take. `extra` are routes of other protocols beside ours.
 pub async fn serve(
-    listener: TcpListener,
+    mut listener: TcpListener,
     state: State,
     extra: Router,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), ServeError> {
-    let draining = state.clone();
-    let stop = async move {
-        shutdown.await;
-        draining.drain();
-    };
-    let service = router(state, extra).into_make_service_with_connect_info::<SocketAddr>();
-    axum::serve(listener, service).with_graceful_shutdown(stop).await?;
+    let connections = GracefulShutdown::new();
+    let patience = state.receive_within;
+    let app = router(state.clone(), extra);
+    let mut shutdown = std::pin::pin!(shutdown);
+    loop {
+        // The trait's `accept` waits a moment and tries again when the process has no file descriptors left.
+        let (stream, peer) = tokio::select! {
+            () = &mut shutdown => break,
+            accepted = Listener::accept(&mut listener) => accepted,
+        };
+        tokio::spawn(converse(stream, peer, app.clone(), patience, connections.watcher()));
+    }
+    drop(listener);
+    state.drain();
+    connections.shutdown().await;
     Ok(())
+}
+
+/// One connection, from its first request to its last.
+async fn converse(stream: TcpStream, peer: SocketAddr, app: Router, patience: Duration, watcher: Watcher) {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "answers may leave a little later");
+    }
+    let app = app.map_request(move |request: Request<Incoming>| {
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(ConnectInfo(peer));
+        request
+    });
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(patience);
+    let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
+    if let Err(error) = watcher.watch(connection).await {
+        tracing::debug!(%error, "a connection ended early");
+    }
 }

@@ -2,6 +2,7 @@
 //! stop.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use clients::Clock;
 use clients::oidc::Verifier;
@@ -48,6 +49,8 @@ pub struct State {
     pub(crate) limiter: Arc<Limiter>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) draining: CancellationToken,
+    /// The longest that the head of a request, and then its body, may take to arrive.
+    pub(crate) receive_within: Duration,
 }
 
 impl State {
@@ -56,6 +59,7 @@ impl State {
             pool: engine.pool().clone(),
             metrics: Arc::new(Metrics::new(&engine)),
             draining: CancellationToken::new(),
+            receive_within: Duration::from_secs(30),
             identity: Arc::default(),
             places: Arc::default(),
             limiter: Arc::default(),
@@ -63,6 +67,11 @@ impl State {
             engine,
             build,
         }
+    }
+
+    /// Waits this long for a request that trickles in, and no longer.
+    pub fn receiving_within(self, receive_within: Duration) -> State {
+        State { receive_within, ..self }
     }
 
     /// Begins the end: `/readyz` turns false, long polls answer, streams close. Requests are still served.

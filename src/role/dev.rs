@@ -131,7 +131,8 @@ impl Start<'_> {
         let server = format!("http://{address}");
         let issuer = Issuer::open(self.data, &server, Arc::new(SystemClock))?;
         let auth = keys::complete(&self.config.auth, self.data, &issuer, &server)?;
-        Ok(Front { listener, keys: wire::keys(&auth, address)?, beside: issuer.routes() })
+        let (keys, receive_within) = (wire::keys(&auth, address)?, self.config.server.receive_within);
+        Ok(Front { listener, receive_within, keys, beside: issuer.routes() })
     }
 
     fn tell(&self, ready: &Ready) -> Result<(), Failure> {

@@ -65,7 +65,8 @@ pub async fn run(config: &Config, args: &ServeArgs) -> Result<(), Failure> {
 async fn front(config: &Config) -> Result<Front, Failure> {
     let listener = bind(config.server.listen).await?;
     let address = listener.local_addr().map_err(Failure::server)?;
-    Ok(Front { listener, keys: wire::keys(&config.auth, address)?, beside: Router::new() })
+    let (keys, receive_within) = (wire::keys(&config.auth, address)?, config.server.receive_within);
+    Ok(Front { listener, receive_within, keys, beside: Router::new() })
 }
 
 /// The running parts of one process, for `serve` and `dev` alike.

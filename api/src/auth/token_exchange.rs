@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use super::pattern::fits;
 use super::{LONGEST_EXCHANGED, UNCACHED, entry, issue, record_denial};
+use crate::body;
 use crate::edge::{Context, OwnShape};
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
@@ -45,9 +46,7 @@ async fn exchange(
     context: Context,
     request: Request,
 ) -> Result<Response, Refused> {
-    let Form(asked): Form<TokenExchangeRequest> = Form::from_request(request, &state)
-        .await
-        .map_err(|rejection| Refused::new("invalid_request", rejection.body_text()))?;
+    let asked = form(request).await?;
     if asked.grant_type != GRANT {
         return Err(Refused::new("unsupported_grant_type", format!("grant_type must be {GRANT}")));
     }
@@ -63,6 +62,16 @@ async fn exchange(
             Err(refusal)
         }
     }
+}
+
+/// The body is read as any other: within its limits of size and time.
+async fn form(request: Request) -> Result<TokenExchangeRequest, Refused> {
+    let (head, content) = request.into_parts();
+    let read = body::bytes(Request::from_parts(head.clone(), content)).await;
+    let bytes = read.map_err(|error| Refused::new("invalid_request", error.message))?;
+    let arrived = Request::from_parts(head, bytes.into());
+    let form = Form::from_request(arrived, &()).await;
+    form.map(|Form(asked)| asked).map_err(|rejection| Refused::new("invalid_request", rejection.body_text()))
 }
 
 async fn trust(state: &State, id: Uuid) -> Result<Option<FederatedTrust>, ApiError> {
