@@ -10,6 +10,7 @@ use domain::ErrorCode;
 /// Which runs to retry: those named, or those a filter finds. Exactly one of the two.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "filter": { "cause": "retries_exhausted", "kind": "demo.tour" }, "dry_run": true }))]
 pub struct BulkRetry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_items = 1, max_items = 200)]

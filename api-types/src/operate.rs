@@ -8,6 +8,7 @@ use crate::workflow::{WorkflowHandle, WorkflowRun};
 /// The body of retry, resume, pause and cancel; an empty body is the same as `{}`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "reason": "The registry is back." }))]
 pub struct Operate {
     /// Kept with the act for whoever reads the history.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -29,6 +29,7 @@ pub struct NewOrganization {
 /// What is left out stays as it is. The slug is part of names elsewhere and never changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "display_name": "Demo" }))]
 pub struct OrganizationPatch {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 200)]

@@ -2,7 +2,7 @@
 //! change.
 
 use chrono::{DateTime, Utc};
-use domain::Permission;
+use domain::{Permission, ProjectPermission};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -25,19 +25,20 @@ pub struct NewRole {
     #[schema(pattern = "^[a-z0-9][a-z0-9-]{1,62}$")]
     pub name: String,
     /// At most what the caller holds.
-    #[schema(min_items = 1)]
+    #[schema(min_items = 1, value_type = Vec<ProjectPermission>)]
     pub permissions: Vec<Permission>,
 }
 
 /// What is left out stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "permissions": ["workflows.read"] }))]
 pub struct RolePatch {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^[a-z0-9][a-z0-9-]{1,62}$")]
     pub name: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(min_items = 1)]
+    #[schema(min_items = 1, value_type = Option<Vec<ProjectPermission>>)]
     pub permissions: Option<Vec<Permission>>,
     /// Kept in the audit log.
     #[serde(default, skip_serializing_if = "Option::is_none")]

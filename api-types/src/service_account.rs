@@ -3,7 +3,7 @@
 use std::fmt;
 
 use chrono::{DateTime, Utc};
-use domain::Permission;
+use domain::{Permission, ProjectPermission};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -56,11 +56,13 @@ pub struct NewServiceAccount {
     pub description: Option<String>,
     /// At most what the caller holds. Unless given: read and drive instances, publish artifacts, read workflows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<ProjectPermission>>)]
     pub permissions: Option<Vec<Permission>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "revoke_others": false, "reason": "The yearly change." }))]
 pub struct RotateKey {
     /// Revoke all older keys at once instead of keeping the newest of them: for a key that leaked.
     #[serde(default)]

@@ -11,6 +11,9 @@ use uuid::Uuid;
 /// Proof of a registered key, by exactly one of `assertion` and `private_key_pem`.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({
+    "service_account_id": "01970000-0000-7000-8000-000000000007", "key_id": "k1", "assertion": "eyJhbGciOiJFZERTQSJ9.e30.c2ln",
+}))]
 pub struct ServiceAccountTokenRequest {
     pub service_account_id: Uuid,
     #[schema(min_length = 1, max_length = 200)]
@@ -47,6 +50,10 @@ impl fmt::Debug for AccessToken {
 
 /// RFC 8693, form-encoded.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
+#[schema(example = json!({
+    "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange", "subject_token": "eyJhbGciOiJSUzI1NiJ9.e30.c2ln",
+    "subject_token_type": "urn:ietf:params:oauth:token-type:jwt", "audience": "01970000-0000-7000-8000-000000000008",
+}))]
 pub struct TokenExchangeRequest {
     /// `urn:ietf:params:oauth:grant-type:token-exchange`.
     pub grant_type: String,

@@ -10,7 +10,7 @@ use utoipa::openapi::schema::KnownFormat;
 use uuid::Uuid;
 
 use crate::caller::Caller;
-use crate::endpoint::{Endpoint, text_as, word};
+use crate::endpoint::{Endpoint, text_as, text_like, word};
 use crate::error::ApiError;
 use crate::paging::Paging;
 use crate::params::Params;
@@ -22,7 +22,7 @@ pub(crate) fn list() -> Endpoint {
         .query("action", word(), "Only this operation.")
         .query("target", word(), "Only what was done to this resource, as `kind:id`.")
         .query("result", AuditResult::schema(), "Only what succeeded, or only what was denied.")
-        .query("correlation_id", word(), "Only what was set off under this id.")
+        .query("correlation_id", text_like(CorrelationId::PATTERN), "Only what was set off under this id.")
         .query("since", text_as(KnownFormat::DateTime), "Only entries of this time or later.")
         .query("project_id", text_as(KnownFormat::Uuid), "Only this project; needed only under `/admin`.")
         .answers_page::<AuditEntry>("A page of entries.")

@@ -6,6 +6,7 @@
 use axum::handler::Handler;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use domain::ErrorCode;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
@@ -16,6 +17,7 @@ use utoipa::openapi::schema::{
 };
 use utoipa::openapi::{RefOr, Required, Schema};
 
+use crate::openapi::headers;
 use crate::state::State;
 
 pub(crate) type NamedSchema = (String, RefOr<Schema>);
@@ -95,6 +97,19 @@ impl Endpoint {
         ])
     }
 
+    /// The body `T` names exactly one of these fields, which its list of fields cannot say.
+    pub(crate) fn exactly_one_of<T: ToSchema>(mut self, fields: &[&str]) -> Endpoint {
+        let named = |field: &&str| json!({ "required": [field], "properties": { *field: { "not": { "type": "null" } } } });
+        let alternatives: Vec<Value> = fields.iter().map(named).collect();
+        for (_, schema) in self.schemas.iter_mut().filter(|(name, _)| *name == T::name()) {
+            if let RefOr::T(Schema::Object(object)) = schema {
+                let keywords = object.extensions.get_or_insert_default();
+                keywords.insert("oneOf".to_owned(), Value::Array(alternatives.clone()));
+            }
+        }
+        self
+    }
+
     /// A form, as other protocols have it; they have their own errors too.
     pub(crate) fn form<T: ToSchema>(mut self) -> Endpoint {
         self.own_errors = true;
@@ -155,6 +170,14 @@ impl Endpoint {
         self
     }
 
+    /// The answer named last carries an `ETag`.
+    pub(crate) fn tagged(mut self) -> Endpoint {
+        if let Some((_, answer)) = self.answers.last_mut() {
+            headers::refer(answer, "ETag");
+        }
+        self
+    }
+
     /// The codes this route answers besides those that every route may.
     pub(crate) fn refuses(mut self, codes: &[ErrorCode]) -> Endpoint {
         self.refusals.extend(codes);
@@ -175,6 +198,11 @@ pub(crate) fn text() -> RefOr<Schema> {
 /// A filter: whoever names it says something.
 pub(crate) fn word() -> RefOr<Schema> {
     ObjectBuilder::new().schema_type(Type::String).min_length(Some(1)).into()
+}
+
+/// A filter of several words, separated by commas; at least one.
+pub(crate) fn words<T: ToSchema>() -> RefOr<Schema> {
+    ArrayBuilder::new().items(T::schema()).min_items(Some(1)).into()
 }
 
 pub(crate) fn text_like(pattern: &str) -> RefOr<Schema> {

@@ -30,7 +30,9 @@ pub(crate) fn list() -> Endpoint {
 pub(crate) fn create() -> Endpoint {
     Endpoint::new("add_member", "Take somebody in who has signed in before", add)
         .body::<NewMember>()
+        .exactly_one_of::<NewMember>(&["user_id", "username"])
         .answers::<Member>(201, "The member; `ETag` tags the membership.")
+        .tagged()
         .refuses(&[ErrorCode::UserNotFound, ErrorCode::RoleNotFound, ErrorCode::AlreadyExists])
 }
 
@@ -39,6 +41,7 @@ pub(crate) fn patch() -> Endpoint {
         .header("If-Match", "Only if the membership still has this tag.")
         .body::<MemberPatch>()
         .answers::<Member>(200, "The member as it is now.")
+        .tagged()
         .refuses(&[ErrorCode::MemberNotFound, ErrorCode::RoleNotFound, ErrorCode::PreconditionFailed])
 }
 

@@ -1,6 +1,8 @@
 //! The API document (`OpenAPI` 3.1), written from the route table: parameters, bodies, answers and every error code
 //! of every route, with what it asks of its caller as `x-permission`.
 
+pub(crate) mod headers;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
@@ -10,14 +12,15 @@ use axum::http::Method;
 use domain::ErrorCode;
 use serde_json::Value;
 use utoipa::openapi::content::ContentBuilder;
+use utoipa::openapi::example::ExampleBuilder;
 use utoipa::openapi::extensions::ExtensionsBuilder;
 use utoipa::openapi::path::{
     HttpMethod, Operation, OperationBuilder, ParameterBuilder, ParameterIn, PathsBuilder,
 };
 use utoipa::openapi::response::{Response, ResponseBuilder};
-use utoipa::openapi::schema::{ComponentsBuilder, KnownFormat, Ref};
+use utoipa::openapi::schema::{Components, ComponentsBuilder, KnownFormat, Ref};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder, PathItem, Required};
+use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder, PathItem, RefOr, Required, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::access::Access;
@@ -62,13 +65,16 @@ pub fn document() -> OpenApi {
     }
     schemas.extend(error_schemas());
     let info = InfoBuilder::new().title("GPUaaS App Platform").version("v1").description(Some(ABOUT));
-    OpenApiBuilder::new()
-        .info(info)
-        .paths(paths)
-        .components(Some(
-            ComponentsBuilder::new().schemas_from_iter(schemas).security_scheme(BEARER, bearer()).build(),
-        ))
-        .build()
+    OpenApiBuilder::new().info(info).paths(paths).components(Some(components(schemas))).build()
+}
+
+fn components(schemas: BTreeMap<String, RefOr<Schema>>) -> Components {
+    let mut components =
+        ComponentsBuilder::new().schemas_from_iter(schemas).security_scheme(BEARER, bearer());
+    for (name, header) in headers::described() {
+        components = components.header(name, header);
+    }
+    components.build()
 }
 
 fn bearer() -> SecurityScheme {
@@ -110,13 +116,18 @@ fn operation(route: Route) -> Operation {
     if route.is_mutation() {
         operation = operation.parameter(idempotency_key());
     }
-    let refusals = refusals(&route);
-    operation = operation.parameters(Some(route.endpoint.params)).request_body(route.endpoint.body);
-    for (status, answer) in route.endpoint.answers {
-        operation = operation.response(status.to_string(), answer);
+    let mut answers: Vec<(u16, Response)> = route.endpoint.answers.clone();
+    answers.extend(refusals(&route).into_iter().map(|(status, codes)| (status, refusal(&codes))));
+    for (status, answer) in &mut answers {
+        headers::complete(answer, *status, &route);
     }
-    for (status, codes) in refusals {
-        operation = operation.response(status.to_string(), refusal(&codes));
+    // A list of the whole platform may be narrowed to a project; where the path names one, it is.
+    let in_project = route.place == Place::Project;
+    let params =
+        route.endpoint.params.into_iter().filter(|param| !(in_project && param.name == "project_id"));
+    operation = operation.parameters(Some(params.collect::<Vec<_>>())).request_body(route.endpoint.body);
+    for (status, answer) in answers {
+        operation = operation.response(status.to_string(), answer);
     }
     operation.build()
 }
@@ -200,11 +211,14 @@ fn refusals(route: &Route) -> BTreeMap<u16, BTreeSet<ErrorCode>> {
 
 fn refusal(codes: &BTreeSet<ErrorCode>) -> Response {
     let lines: Vec<String> = codes.iter().map(|code| format!("`{code}`: {}", code.explanation())).collect();
-    let content = |name: &str| ContentBuilder::new().schema(Some(Ref::from_schema_name(name))).build();
+    let content = |name: &str| ContentBuilder::new().schema(Some(Ref::from_schema_name(name)));
+    let examples = codes
+        .iter()
+        .map(|code| (code.as_str(), ExampleBuilder::new().value(Some(headers::example(*code))).build()));
     ResponseBuilder::new()
         .description(lines.join("\n\n"))
-        .content("application/json", content("ErrorEnvelope"))
-        .content("application/problem+json", content("Problem"))
+        .content("application/json", content("ErrorEnvelope").examples_from_iter(examples).build())
+        .content("application/problem+json", content("Problem").build())
         .build()
 }
 
@@ -238,6 +252,21 @@ mod tests {
         for reference in text.split("#/components/schemas/").skip(1) {
             let name = reference.split('"').next().unwrap();
             assert!(known.contains_key(name), "{name} is referred to and missing");
+        }
+    }
+
+    #[test]
+    fn every_body_has_an_example() {
+        let document = serde_json::to_value(document()).unwrap();
+        let schemas = &document["components"]["schemas"];
+        for route in routes() {
+            let operation = &document["paths"][&route.path][route.method.as_str().to_lowercase()];
+            for content in
+                operation["requestBody"]["content"].as_object().into_iter().flat_map(|all| all.values())
+            {
+                let name = content["schema"]["$ref"].as_str().unwrap().rsplit('/').next().unwrap();
+                assert!(schemas[name]["example"].is_object(), "{name} of {} has no example", route.path);
+            }
         }
     }
 

@@ -28,6 +28,7 @@ pub(crate) fn create() -> Endpoint {
     Endpoint::new("create_organization", "Make an organization", make)
         .body::<NewOrganization>()
         .answers::<Organization>(201, "The organization; `ETag` tags it.")
+        .tagged()
         .refuses(&[ErrorCode::AlreadyExists])
 }
 
@@ -36,6 +37,7 @@ pub(crate) fn patch() -> Endpoint {
         .header("If-Match", "Only if the organization still has this tag.")
         .body::<OrganizationPatch>()
         .answers::<Organization>(200, "The organization as it is now.")
+        .tagged()
         .refuses(&[ErrorCode::OrganizationNotFound, ErrorCode::PreconditionFailed])
 }
 

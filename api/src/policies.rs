@@ -27,6 +27,7 @@ pub(crate) fn put() -> Endpoint {
         .header("If-Match", "Only if the value still has this tag.")
         .body::<SetPolicy>()
         .answers::<PolicyValue>(200, "The value as it is now; `ETag` tags it.")
+        .tagged()
         .refuses(&[ErrorCode::PolicyNotFound, ErrorCode::PreconditionFailed])
 }
 

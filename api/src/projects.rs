@@ -30,6 +30,7 @@ pub(crate) fn create() -> Endpoint {
     Endpoint::new("create_project", "Make a project in an organization", make)
         .body::<NewProject>()
         .answers::<Project>(201, "The project; `ETag` tags it.")
+        .tagged()
         .refuses(&[ErrorCode::OrganizationNotFound, ErrorCode::AlreadyExists])
 }
 
@@ -38,6 +39,7 @@ pub(crate) fn patch() -> Endpoint {
         .header("If-Match", "Only if the project still has this tag.")
         .body::<ProjectPatch>()
         .answers::<Project>(200, "The project as it is now.")
+        .tagged()
         .refuses(&[ErrorCode::ProjectNotFound, ErrorCode::PreconditionFailed])
 }
 

@@ -29,6 +29,7 @@ pub(crate) fn create() -> Endpoint {
     Endpoint::new("create_role", "Make a role of one's own", make)
         .body::<NewRole>()
         .answers::<Role>(201, "The role; `ETag` tags it.")
+        .tagged()
         .refuses(&[ErrorCode::AlreadyExists])
 }
 
@@ -41,6 +42,7 @@ pub(crate) fn patch() -> Endpoint {
     .header("If-Match", "Only if the role still has this tag.")
     .body::<RolePatch>()
     .answers::<Role>(200, "The role as it is now.")
+    .tagged()
     .refuses(&[ErrorCode::RoleNotFound, ErrorCode::AlreadyExists, ErrorCode::PreconditionFailed])
 }
 

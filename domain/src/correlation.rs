@@ -21,6 +21,9 @@ pub struct InvalidCorrelationId;
 impl CorrelationId {
     pub const MAX_LENGTH: usize = 128;
 
+    /// The same rule, as the API document says it.
+    pub const PATTERN: &str = "^[A-Za-z0-9._:-]{1,128}$";
+
     /// A new one, for a request that came without.
     pub fn generate() -> CorrelationId {
         CorrelationId(Uuid::now_v7().to_string())

@@ -30,7 +30,7 @@ pub use event::EventType;
 pub use instance::{InstanceStatus, ReasonKind, StatusReason};
 pub use node::NodeStatus;
 pub use node_task::TaskStatus;
-pub use permission::{Permission, PermissionSet};
+pub use permission::{Permission, PermissionSet, ProjectPermission};
 pub use policy::{PolicyKey, PolicyLayer};
 pub use principal::{ActorType, Demand, Grant, Principal, Refusal, authorize};
 pub use role::{OrganizationRole, PlatformRole, ProjectRole};

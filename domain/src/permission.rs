@@ -178,6 +178,22 @@ impl PartialSchema for Permission {
 
 impl ToSchema for Permission {}
 
+/// How the API document writes a key that a project can hold: the words for what custom roles and service accounts get.
+pub enum ProjectPermission {}
+
+impl PartialSchema for ProjectPermission {
+    fn schema() -> RefOr<Schema> {
+        let keys = Permission::all().filter(|key| key.is_of_project()).map(Permission::as_str);
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .description(Some("A permission key that a project can hold."))
+            .enum_values(Some(keys))
+            .into()
+    }
+}
+
+impl ToSchema for ProjectPermission {}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -27,6 +27,7 @@ const ACTION: &str = "issue_service_account_token";
 pub(crate) fn service_account_token() -> Endpoint {
     Endpoint::new(ACTION, "A short-lived token for the holder of a service account's key", token)
         .body::<ServiceAccountTokenRequest>()
+        .exactly_one_of::<ServiceAccountTokenRequest>(&["assertion", "private_key_pem"])
         .answers::<AccessToken>(200, "The token.")
         .refuses(&[ErrorCode::TokenInvalid, ErrorCode::TokenExpired, ErrorCode::TokenScopeInvalid])
 }

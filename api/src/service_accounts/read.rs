@@ -27,6 +27,7 @@ pub(crate) fn show() -> Endpoint {
             200,
             "The service account; the `ETag` header is a strong tag of this very body.",
         )
+        .tagged()
         .refuses(&[ErrorCode::ServiceAccountNotFound])
 }
 

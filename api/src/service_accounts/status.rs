@@ -16,11 +16,13 @@ use crate::roles::within;
 pub(crate) fn disable() -> Endpoint {
     endpoint("disable_service_account", "Refuse the account's tokens and keys from now on", stop)
         .answers::<ServiceAccount>(200, "The account, disabled; `ETag` tags it.")
+        .tagged()
 }
 
 pub(crate) fn enable() -> Endpoint {
     endpoint("enable_service_account", "Accept the account's keys again", start)
         .answers::<ServiceAccount>(200, "The account, active; `ETag` tags it.")
+        .tagged()
 }
 
 pub(crate) fn delete() -> Endpoint {

@@ -22,6 +22,7 @@ const MOST: usize = 200;
 pub(crate) fn bulk_retry() -> Endpoint {
     Endpoint::new("bulk_retry_workflows", "Retry many runs at once", retry_many)
         .body::<BulkRetry>()
+        .exactly_one_of::<BulkRetry>(&["ids", "filter"])
         .answers::<BulkRetryReport>(200, "One verdict per run.")
 }
 

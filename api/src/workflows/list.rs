@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::{covers, present};
 use crate::caller::Caller;
-use crate::endpoint::{Endpoint, text_as, word};
+use crate::endpoint::{Endpoint, text_as, text_like, word, words};
 use crate::error::ApiError;
 use crate::paging::Paging;
 use crate::params::Params;
@@ -34,9 +34,9 @@ pub(crate) fn stuck() -> Endpoint {
 fn with_filters(endpoint: Endpoint) -> Endpoint {
     endpoint
         .query("kind", word(), "Only runs of this workflow.")
-        .query("status", Vec::<RunStatus>::schema(), "Only runs in one of these states, separated by commas.")
+        .query("status", words::<RunStatus>(), "Only runs in one of these states, separated by commas.")
         .query("subject", word(), "Only runs about this resource.")
-        .query("correlation_id", word(), "Only runs set off under this id.")
+        .query("correlation_id", text_like(CorrelationId::PATTERN), "Only runs set off under this id.")
         .query("since", text_as(KnownFormat::DateTime), "Only runs created at this time or later.")
         .query("cause", StuckCode::schema(), "Only runs that do not advance for this reason.")
         .query(

@@ -27,6 +27,7 @@ pub(crate) fn show() -> Endpoint {
             "Hold the answer until the run settles, at most 60s; e.g. `30s`.",
         )
         .answers::<WorkflowRunDetail>(200, "The run; the `ETag` header is a strong tag of this very body.")
+        .tagged()
         .answers::<WorkflowRunDetail>(202, "With `wait`: the time is up and the run has not settled.")
         .refuses(&[ErrorCode::WorkflowNotFound])
 }
