@@ -16,7 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("activities", &["domain", "engine", "node-protocol", "store"]),
     ("workflows", &["activities", "domain", "engine", "node-protocol", "store"]),
     ("api", &["api-types", "clients", "domain", "engine", "node-protocol", "store", "workflows"]),
-    ("bench", &["activities", "engine", "store", "workflows"]),
+    ("bench", &["activities", "clients", "domain", "engine", "store", "workflows"]),
     ("gpuaas", &["activities", "api", "api-types", "clients", "domain", "engine", "store", "workflows"]),
 ];
 

@@ -1,5 +1,6 @@
 //! Benchmarks. Each figure is measured beside a reference on the same server in the same run, because only the
-//! ratio travels from one machine to another. `bench engine` measures the durable engine against its bars.
+//! ratio travels from one machine to another. `bench engine` measures the durable engine against its bars,
+//! `bench api` the HTTP API.
 
 // Nobody depends on a binary: here `pub` only means "for the other files".
 #![allow(unreachable_pub)]
@@ -7,6 +8,7 @@
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+mod api;
 mod failure;
 mod load;
 mod measure;
@@ -21,6 +23,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::api::{ApiArgs, BareArgs};
 use crate::failure::Failure;
 use crate::measure::EngineArgs;
 use crate::worker::WorkerArgs;
@@ -36,9 +39,14 @@ struct Cli {
 enum Bench {
     /// The durable engine: throughput, latency, idle cost, recovery and history
     Engine(EngineArgs),
+    /// The HTTP API: an authenticated read beside a bare route, and the judgement of tokens
+    Api(ApiArgs),
     /// A process of its own that drives runs until it is killed
     #[command(hide = true)]
     Worker(WorkerArgs),
+    /// A process of its own with one bare route
+    #[command(hide = true)]
+    Bare(BareArgs),
 }
 
 #[tokio::main]
@@ -66,6 +74,11 @@ async fn run(bench: Bench) -> Result<bool, Failure> {
             measured = Box::pin(measure::engine(&args)) => measured,
             _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
         },
+        Bench::Api(args) => tokio::select! {
+            measured = Box::pin(api::measure(&args)) => measured,
+            _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
+        },
+        Bench::Bare(args) => api::bare(args).await,
         Bench::Worker(args) => worker::run(&args).await,
     }
 }
