@@ -2,6 +2,7 @@
 //! a wrong key or value ends the start with the place it stands at and what would be right.
 
 mod auth;
+mod registry;
 mod values;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use sqlx::postgres::PgConnectOptions;
 
 pub use auth::Auth;
+pub use registry::{Registry, Vault};
 pub use values::{ConfigError, Values, default_file, variable_name};
 
 /// What the command line says about the configuration.
@@ -28,6 +30,8 @@ pub struct Overrides {
 pub struct Config {
     pub server: Server,
     pub auth: Auth,
+    pub registry: Option<Registry>,
+    pub vault: Option<Vault>,
     pub database: Database,
     pub engine: engine::Settings,
     pub log: Log,
@@ -106,6 +110,8 @@ impl Config {
                 receive_within: milliseconds(&values, "server.receive_ms")?,
             },
             auth: Auth::load(&values)?,
+            registry: Registry::load(&values)?,
+            vault: Vault::load(&values)?,
             database: Database::read(&values)?,
             engine: engine_settings(&values)?,
             log: Log::read(&values, environment)?,

@@ -12,12 +12,13 @@ use clients::clock::SystemClock;
 use clients::oidc::Verifier;
 use clients::signing::{SigningKey, SigningKeys};
 use clients::tokens::Minter;
+use clients::wrapping::{Vault, Wrapper, Wrapping};
 use engine::{Engine, Kind, Workers};
 use sqlx::postgres::PgConnectOptions;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Auth, Config};
+use crate::config::{self, Auth, Config};
 use crate::failure::Failure;
 
 pub fn engine(database: PgConnectOptions, config: &Config) -> Engine {
@@ -46,12 +47,27 @@ pub fn keys(auth: &Auth, address: SocketAddr) -> Result<api::Keys, Failure> {
     Ok(api::Keys { verifier: Arc::new(verifier), minter, clock })
 }
 
+/// Where artifacts are kept; `None` where no registry is configured.
+pub fn depot(
+    registry: Option<&config::Registry>,
+    vault: Option<&config::Vault>,
+    auth: &Auth,
+) -> Result<Option<api::Depot>, Failure> {
+    let (Some(registry), Some(sealer)) = (registry, &auth.sealer) else { return Ok(None) };
+    let wrapping = match vault {
+        Some(vault) => Wrapping::Vault(Vault::new(&vault.url, vault.token.clone()).map_err(Failure::usage)?),
+        None => Wrapping::Embedded(Wrapper::new(sealer.clone())),
+    };
+    Ok(Some(api::Depot { registry: registry.connect()?, wrapping }))
+}
+
 /// What the API answers with, and where.
 pub struct Front {
     pub listener: TcpListener,
     /// How long a request may take to arrive.
     pub receive_within: Duration,
     pub keys: api::Keys,
+    pub depot: Option<api::Depot>,
     /// Routes of other protocols, beside ours.
     pub beside: Router,
 }
@@ -64,7 +80,10 @@ pub async fn api(front: Front, engine: Engine, closing: CancellationToken) -> Re
         git: option_env!("GPUAAS_GIT_COMMIT"),
         schema: store::migrate::newest(),
     };
-    let state = api::State::new(engine, build, front.keys).receiving_within(front.receive_within);
+    let mut state = api::State::new(engine, build, front.keys).receiving_within(front.receive_within);
+    if let Some(depot) = front.depot {
+        state = state.with_depot(depot);
+    }
     api::serve(front.listener, state, front.beside, closing.cancelled_owned()).await
 }
 

@@ -24,6 +24,7 @@ use tower::ServiceExt;
 use uuid::Uuid;
 
 use crate::support::realm::{self, Realm};
+use crate::support::registry::nowhere;
 use crate::support::story::Story;
 
 /// Somebody who speaks to the platform.
@@ -79,10 +80,15 @@ impl Answer {
 impl Http {
     /// The platform's superadmin, in a place where everybody of the realm has settled.
     pub async fn over(story: &Story) -> Http {
+        Http::with(story, |state| state.with_depot(nowhere())).await
+    }
+
+    /// The same, on a platform that has more.
+    pub async fn with(story: &Story, more: impl FnOnce(State) -> State) -> Http {
         realm::settle(&story.pool).await;
         let build = Build { name: "gpuaas", version: "test", git: None, schema: 0 };
         let realm = Realm::new();
-        let state = State::new(story.engine.clone(), build, realm.keys.clone());
+        let state = more(State::new(story.engine.clone(), build, realm.keys.clone()));
         let (router, bearer) = (api::router(state.clone(), Router::new()), realm.token("admin"));
         Http { router, state, realm, bearer }
     }
@@ -98,7 +104,8 @@ impl Http {
 
     /// Another process of the same platform, which shares nothing but the database.
     pub fn elsewhere(&self) -> Http {
-        let state = State::new(self.state.engine.clone(), self.state.build.clone(), self.realm.keys.clone());
+        let state = State::new(self.state.engine.clone(), self.state.build.clone(), self.realm.keys.clone())
+            .with_depot(nowhere());
         Http { router: api::router(state.clone(), Router::new()), state, ..self.clone() }
     }
 
@@ -115,6 +122,12 @@ impl Http {
     /// What is sent as `Authorization: Bearer`.
     pub fn token(&self) -> &str {
         &self.bearer
+    }
+
+    /// For those who speak to the platform over a real connection, until the story ends.
+    pub fn listen_on(&self, listener: TcpListener) {
+        let router = self.router.clone();
+        tokio::spawn(async move { axum::serve(listener, router).await });
     }
 
     pub async fn get(&self, path: &str) -> Answer {

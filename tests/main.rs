@@ -5,6 +5,7 @@
 #![expect(unreachable_pub, reason = "the stories share their support within one binary")]
 
 mod architecture;
+mod artifacts;
 mod dev_config;
 mod dev_people;
 mod dev_schema;

@@ -15,11 +15,13 @@ pub mod page;
 pub mod policy;
 pub mod process;
 pub mod project;
+pub mod registry;
 pub mod role;
 pub mod schedule;
 pub mod service_account;
 pub mod token;
 pub mod workflow;
+pub mod wrapping;
 
 pub use audit::{AuditActor, AuditEntry, AuditResult};
 pub use bulk_retry::{BulkRetry, BulkRetryFilter, BulkRetryReport, BulkVerdict, Verdict};
@@ -33,6 +35,10 @@ pub use page::Page;
 pub use policy::{Policy, PolicyValue, SetPolicy};
 pub use process::Version;
 pub use project::{NewProject, Project, ProjectPatch};
+pub use registry::{
+    RegistryActor, RegistryError, RegistryErrors, RegistryEvent, RegistryInfo, RegistryNotification,
+    RegistryTarget, RegistryToken,
+};
 pub use role::{NewRole, Role, RolePatch};
 pub use schedule::{MissedTicks, Overlap, Schedule};
 pub use service_account::{
@@ -44,3 +50,4 @@ pub use workflow::{
     Attempt, AttemptOutcome, RunStatus, Step, StepKind, StepState, StuckCause, StuckCode, WorkflowHandle,
     WorkflowRun, WorkflowRunDetail,
 };
+pub use wrapping::{UnwrapRequest, VaultAnswer, VaultErrors};

@@ -110,6 +110,12 @@ impl Endpoint {
         self
     }
 
+    /// Another protocol prescribes what its errors look like; the answers name them all.
+    pub(crate) fn of_another_protocol(mut self) -> Endpoint {
+        self.own_errors = true;
+        self
+    }
+
     /// A form, as other protocols have it; they have their own errors too.
     pub(crate) fn form<T: ToSchema>(mut self) -> Endpoint {
         self.own_errors = true;

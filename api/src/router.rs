@@ -25,13 +25,15 @@ use crate::gate::{Gate, Place, gate};
 use crate::state::State;
 use crate::{
     audit, auth, body, edge, federated_trusts, health, me, members, metrics, openapi, organizations,
-    policies, projects, roles, schedules, service_accounts, wait, workflows,
+    policies, projects, registry, roles, schedules, service_accounts, wait, workflows, wrapping,
 };
 
 pub(crate) const ROOT: &str = "/api/v1";
 pub(crate) const PROJECT: &str = "/api/v1/projects/{project_id}";
 pub(crate) const ORGANIZATION: &str = "/api/v1/organizations/{org_id}";
 pub(crate) const ADMIN: &str = "/api/v1/admin";
+/// Routes of other protocols, at the paths that those prescribe; each brings its own proof.
+const OUTSIDE: &str = "";
 
 /// The longest a request may take to begin its answer: the longest `?wait=` and some time to work.
 const DEADLINE: Duration = wait::LONGEST.saturating_add(Duration::from_secs(15));
@@ -104,6 +106,12 @@ pub(crate) fn routes() -> Vec<Route> {
 
         get   (PROJECT,      "/audit",                             AuditRead,               audit::list()),
         get   (ADMIN,        "/audit",                             AuditRead,               audit::list()),
+
+        get   (ROOT,         "/apps/registry",                     SignedIn,                registry::describe()),
+        get   (OUTSIDE,      "/registry/token",                    Public,                  registry::token()),
+        post  (OUTSIDE,      "/internal/v1/registry/events",       Public,                  registry::events()),
+        post  (OUTSIDE,      "/v1/sys/wrapping/unwrap",            Public,                  wrapping::unwrap()),
+        post  (OUTSIDE,      "/v1/sys/wrapping/lookup",            Public,                  wrapping::lookup()),
     ]
 }
 

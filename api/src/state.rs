@@ -7,10 +7,13 @@ use std::time::Duration;
 use clients::Clock;
 use clients::oidc::Verifier;
 use clients::tokens::Minter;
+use domain::ErrorCode;
 use engine::Engine;
 use sqlx::{PgPool, PgTransaction};
 use tokio_util::sync::CancellationToken;
 
+use crate::depot::Depot;
+use crate::error::ApiError;
 use crate::identity::Identity;
 use crate::metrics::Metrics;
 use crate::places::Places;
@@ -51,6 +54,8 @@ pub struct State {
     pub(crate) draining: CancellationToken,
     /// The longest that the head of a request, and then its body, may take to arrive.
     pub(crate) receive_within: Duration,
+    /// Where artifacts are kept; a platform without one takes none.
+    depot: Option<Arc<Depot>>,
 }
 
 impl State {
@@ -63,6 +68,7 @@ impl State {
             identity: Arc::default(),
             places: Arc::default(),
             limiter: Arc::default(),
+            depot: None,
             keys,
             engine,
             build,
@@ -72,6 +78,17 @@ impl State {
     /// Waits this long for a request that trickles in, and no longer.
     pub fn receiving_within(self, receive_within: Duration) -> State {
         State { receive_within, ..self }
+    }
+
+    #[must_use]
+    pub fn with_depot(mut self, depot: Depot) -> State {
+        self.depot = Some(Arc::new(depot));
+        self
+    }
+
+    pub(crate) fn depot(&self) -> Result<&Depot, ApiError> {
+        let missing = || ApiError::new(ErrorCode::ServiceUnavailable, "No image registry is configured.");
+        self.depot.as_deref().ok_or_else(missing)
     }
 
     /// Begins the end: `/readyz` turns false, long polls answer, streams close. Requests are still served.

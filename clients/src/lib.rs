@@ -1,12 +1,15 @@
-//! Everything outside our database: whose tokens are believed and by which keys, how secrets are sealed at rest, and
-//! what time it is. Real implementations, and fakes where a test needs to decide what the world says.
+//! Everything outside our database: whose tokens are believed and by which keys, how secrets are sealed at rest and
+//! handed over, the image registry, and what time it is. Real implementations, and fakes where a test needs to decide
+//! what the world says.
 
 pub mod assertion;
 pub mod clock;
 pub mod oidc;
+pub mod registry;
 pub mod seal;
 pub mod signing;
 pub mod tokens;
+pub mod wrapping;
 
 mod fault;
 mod jwt;

@@ -4,7 +4,9 @@
 //! Everything here is a pure function or a plain type, so every other crate may use it and tests need no setup.
 
 pub mod allocation;
+pub mod artifact;
 pub mod correlation;
+pub mod digest;
 pub mod error_code;
 pub mod event;
 pub mod instance;
@@ -25,6 +27,7 @@ pub mod word;
 
 pub use allocation::{AllocationStatus, CapacityShape};
 pub use correlation::{CorrelationId, InvalidCorrelationId};
+pub use digest::Digest;
 pub use error_code::ErrorCode;
 pub use event::EventType;
 pub use instance::{InstanceStatus, ReasonKind, StatusReason};

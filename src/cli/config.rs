@@ -13,6 +13,8 @@ pub enum ConfigCommand {
     Show,
     /// Print the default configuration file with its comments
     Default,
+    /// Print the certificate that the image registry must trust
+    RegistryCertificate,
 }
 
 #[derive(Serialize)]
@@ -27,7 +29,15 @@ pub fn run(command: &ConfigCommand, overrides: &Overrides, format: Format) -> Re
     match command {
         ConfigCommand::Show => show(&Config::load(overrides)?, format),
         ConfigCommand::Default => output::text(default_file()),
+        ConfigCommand::RegistryCertificate => registry_certificate(&Config::load(overrides)?),
     }
+}
+
+fn registry_certificate(config: &Config) -> Result<(), Failure> {
+    let missing =
+        || Failure::usage("no registry is configured: set `registry.url` and `registry.token_key_file`");
+    let authority = config.registry.as_ref().ok_or_else(missing)?.authority()?;
+    output::text(&authority.certificate().map_err(Failure::server)?)
 }
 
 fn show(config: &Config, format: Format) -> Result<(), Failure> {

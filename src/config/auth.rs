@@ -107,7 +107,7 @@ fn public_url(values: &Values) -> Result<Option<String>, ConfigError> {
 }
 
 /// The keys themselves and the setting they came from.
-fn key_text<'a>(
+pub(super) fn key_text<'a>(
     values: &Values,
     direct: &'a str,
     file: &'a str,

@@ -11,7 +11,8 @@ use toml::de::{DeTable, DeValue};
 const DEFAULTS: &str = include_str!("default.toml");
 
 /// Settings whose whole value is a secret.
-const SECRETS: [&str; 2] = ["auth.signing_keys", "auth.sealing_keys"];
+const SECRETS: [&str; 5] =
+    ["auth.signing_keys", "auth.sealing_keys", "registry.token_key", "registry.events_secret", "vault.token"];
 
 /// Every problem found, one per line, each naming the place and what would be right.
 #[derive(Debug, thiserror::Error)]

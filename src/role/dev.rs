@@ -1,6 +1,6 @@
 //! `gpuaas dev`: everything on one machine. A private Postgres in the data directory (or an existing server),
-//! migrated as the owner, served as the application role; the API, the workers and an issuer of tokens for people
-//! with well-known passwords in this process. Ctrl-C stops all of it, and the next start continues on the same data.
+//! migrated as the owner, served as the application role; a private image registry beside it; the API, the workers and an
+//! issuer of tokens for people with well-known passwords in this process. Ctrl-C stops all of it, and the next start continues on the same data.
 
 mod account;
 mod cluster;
@@ -12,6 +12,7 @@ mod keys;
 mod postmaster;
 mod provision;
 mod ready;
+mod registry;
 mod seed;
 mod tools;
 
@@ -29,8 +30,9 @@ use self::error::ClusterError;
 use self::issuer::Issuer;
 use self::provision::Logins;
 use self::ready::Ready;
+use self::registry::LocalRegistry;
 use crate::cli::output;
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::failure::Failure;
 use crate::role::migrate::migrate;
 use crate::role::serve::{Serving, bind};
@@ -94,18 +96,41 @@ struct Start<'a> {
 }
 
 impl Start<'_> {
-    /// Migrates, serves and tells, until a signal or until a part ends by itself.
+    /// Migrates and serves beside a registry of its own, unless one is configured. The registry stops after the API.
     async fn serve(
         &self,
+        listener: TcpListener,
+        logins: Logins,
+        cluster: Option<&mut Cluster>,
+        stop: &Stop,
+    ) -> Result<(), Failure> {
+        migrate(logins.owner.clone(), &self.config.database.app_role).await?;
+        let address = listener.local_addr().map_err(Failure::server)?;
+        let mut registry = match &self.config.registry {
+            Some(_) => None,
+            None => LocalRegistry::start(self.data, &format!("http://{address}")).await?,
+        };
+        let outcome = self.serve_beside(registry.as_mut(), listener, logins, cluster, stop).await;
+        if let Some(registry) = registry {
+            registry.stop().await;
+        }
+        outcome
+    }
+
+    /// Serves and tells, until a signal or until a part ends by itself.
+    async fn serve_beside(
+        &self,
+        registry: Option<&mut LocalRegistry>,
         listener: TcpListener,
         logins: Logins,
         mut cluster: Option<&mut Cluster>,
         stop: &Stop,
     ) -> Result<(), Failure> {
-        migrate(logins.owner, &self.config.database.app_role).await?;
-        let front = self.front(listener)?;
+        let settings = registry.as_ref().map(|local| local.settings.clone()).or(self.config.registry.clone());
+        let front = self.front(listener, settings.as_ref())?;
         let address = front.listener.local_addr().map_err(Failure::server)?;
-        let ready = Ready::new(address, &logins.application, self.data, cluster.as_deref());
+        let host = settings.map(|registry| registry.host);
+        let ready = Ready::new(address, host, &logins.application, self.data, cluster.as_deref());
         let engine = wire::engine(logins.application, self.config);
         seed::plant(engine.pool()).await.map_err(Failure::server)?;
         let mut serving = Serving::start(engine, Some(front), true).await?;
@@ -119,6 +144,7 @@ impl Start<'_> {
             () = stop.asked.cancelled() => Ok(()),
             failure = serving.ended() => Err(failure),
             error = database_ended(&mut cluster) => Err(Failure::from(error)),
+            failure = registry_ended(registry) => Err(failure),
             Err(failure) = std::future::ready(told) => Err(failure),
         };
         serving.stop(stop).await;
@@ -126,13 +152,14 @@ impl Start<'_> {
     }
 
     /// The API as anywhere, with the issuer beside it.
-    fn front(&self, listener: TcpListener) -> Result<Front, Failure> {
+    fn front(&self, listener: TcpListener, registry: Option<&config::Registry>) -> Result<Front, Failure> {
         let address = listener.local_addr().map_err(Failure::server)?;
         let server = format!("http://{address}");
         let issuer = Issuer::open(self.data, &server, Arc::new(SystemClock))?;
         let auth = keys::complete(&self.config.auth, self.data, &issuer, &server)?;
         let (keys, receive_within) = (wire::keys(&auth, address)?, self.config.server.receive_within);
-        Ok(Front { listener, receive_within, keys, beside: issuer.routes() })
+        let depot = wire::depot(registry, self.config.vault.as_ref(), &auth)?;
+        Ok(Front { listener, receive_within, keys, depot, beside: issuer.routes() })
     }
 
     fn tell(&self, ready: &Ready) -> Result<(), Failure> {
@@ -146,6 +173,13 @@ impl Start<'_> {
 async fn database_ended(cluster: &mut Option<&mut Cluster>) -> ClusterError {
     match cluster {
         Some(cluster) => cluster.ended().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn registry_ended(registry: Option<&mut LocalRegistry>) -> Failure {
+    match registry {
+        Some(registry) => registry.ended().await,
         None => std::future::pending().await,
     }
 }

@@ -66,7 +66,8 @@ async fn front(config: &Config) -> Result<Front, Failure> {
     let listener = bind(config.server.listen).await?;
     let address = listener.local_addr().map_err(Failure::server)?;
     let (keys, receive_within) = (wire::keys(&config.auth, address)?, config.server.receive_within);
-    Ok(Front { listener, receive_within, keys, beside: Router::new() })
+    let depot = wire::depot(config.registry.as_ref(), config.vault.as_ref(), &config.auth)?;
+    Ok(Front { listener, receive_within, keys, depot, beside: Router::new() })
 }
 
 /// The running parts of one process, for `serve` and `dev` alike.

@@ -5,6 +5,7 @@
 //! database server itself. [`principals`] reads across the tables of identity: who may do what, at one moment.
 
 pub mod allocations;
+pub mod app_artifacts;
 pub mod app_instance_artifacts;
 pub mod app_instances;
 pub mod audit;
@@ -20,12 +21,18 @@ pub mod outbox;
 pub mod policies;
 pub mod principals;
 pub mod projects;
+pub mod publish_intents;
+pub mod pull_intents;
+pub mod registry_credentials;
+pub mod registry_pushes;
 pub mod roles;
 pub mod server;
 pub mod service_account_keys;
 pub mod service_accounts;
+pub mod signing_keys;
 pub mod used_assertions;
 pub mod users;
+pub mod wrapped_secrets;
 
 /// Where a page of a list begins, and how much it holds. Lists read one row more than they show.
 #[derive(Clone, Copy, Debug)]

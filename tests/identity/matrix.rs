@@ -110,7 +110,10 @@ fn expected(route: &Route, who: &Somebody) -> Option<(u16, &'static str)> {
 fn admitted((status, code): (u16, &str)) -> bool {
     let refused_by_gate =
         ["project_not_found", "organization_not_found", "admin_required", "insufficient_permissions"];
-    status < 500 && !refused_by_gate.contains(&code) && (status != 401 || code == "token_invalid")
+    // Other protocols have no codes.
+    status < 500
+        && !refused_by_gate.contains(&code)
+        && (status != 401 || ["token_invalid", ""].contains(&code))
 }
 
 fn routes() -> Vec<Route> {

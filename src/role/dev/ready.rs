@@ -25,6 +25,8 @@ pub const PROJECT_ID: Uuid = uuid!("01970000-0000-7000-8000-000000000002");
 #[derive(Debug, Serialize)]
 pub struct Ready {
     api_url: String,
+    /// `host:port`; absent where none is installed.
+    registry: Option<String>,
     org_id: Uuid,
     project_id: Uuid,
     users: Vec<User>,
@@ -53,12 +55,14 @@ impl From<&Person> for User {
 impl Ready {
     pub fn new(
         api: SocketAddr,
+        registry: Option<String>,
         database: &PgConnectOptions,
         data: &DataDir,
         cluster: Option<&Cluster>,
     ) -> Ready {
         Ready {
             api_url: format!("http://{api}"),
+            registry,
             org_id: ORG_ID,
             project_id: PROJECT_ID,
             users: PEOPLE.iter().map(User::from).collect(),
@@ -69,13 +73,20 @@ impl Ready {
     }
 
     pub fn banner(&self, took: Duration) -> String {
-        let Ready { api_url, project_id, database, users, .. } = self;
+        let Ready { api_url, registry, project_id, database, users, .. } = self;
         let mut text = format!("gpuaas is ready after {:.1} s\n\n", took.as_secs_f32());
         let mut line = |name: &str, value: &str| {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "  {name:<10}{value}");
         };
         line("API", &format!("{api_url}/api/v1"));
+        match registry {
+            Some(host) => line("registry", host),
+            None => line(
+                "registry",
+                "none: docker-registry is not installed (Debian: apt-get install docker-registry)",
+            ),
+        }
         line("project", &format!("{project_id} (example, of organization demo)"));
         for (at, user) in users.iter().enumerate() {
             let name = if at == 0 { "users" } else { "" };

@@ -1,0 +1,77 @@
+//! Artifacts: what an app runs, named by digest. Two state machines that know nothing of each other: where an artifact is
+//! in its life, and how far it is trusted. The legal moves of both are written here and nowhere else.
+
+mod evidence;
+mod lifecycle;
+mod trust;
+
+pub use evidence::{CheckResult, Evidence, ProvenanceEvidence, SignatureEvidence, TrustDemands};
+pub use lifecycle::{Lifecycle, LifecycleMove};
+pub use trust::{Trust, TrustMove};
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::word::UnknownWord;
+
+/// What the platform keeps of every image it is told of: the repository of an app, decided by the platform.
+/// App slugs are unique, so no two apps share one, whatever their projects are called.
+pub fn repository(project_slug: &str, app_slug: &str) -> String {
+    format!("{NAMESPACE}/{project_slug}/{app_slug}")
+}
+
+/// Everything the platform owns in a registry is below this.
+pub const NAMESPACE: &str = "gpuaas/apps";
+
+/// How [`repository`] is made, for people.
+pub const REPOSITORY_TEMPLATE: &str = "gpuaas/apps/<project-slug>/<app-slug>";
+
+/// Where an artifact may be promoted to. Channels are independent of each other; any may come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Channel {
+    Dev,
+    Test,
+    Staging,
+    Prod,
+}
+
+impl Channel {
+    pub const ALL: [Channel; 4] = [Channel::Dev, Channel::Test, Channel::Staging, Channel::Prod];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Channel::Dev => "dev",
+            Channel::Test => "test",
+            Channel::Staging => "staging",
+            Channel::Prod => "prod",
+        }
+    }
+}
+
+impl fmt::Display for Channel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Channel {
+    type Err = UnknownWord;
+    fn from_str(word: &str) -> Result<Channel, UnknownWord> {
+        let named = Channel::ALL.into_iter().find(|channel| channel.as_str() == word);
+        named.ok_or_else(|| UnknownWord::new(word, "a channel"))
+    }
+}
+
+/// A move that the present state does not allow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("an artifact that is {from} cannot {act}")]
+pub struct IllegalMove {
+    pub from: &'static str,
+    pub act: &'static str,
+    /// The acts that the present state does allow.
+    pub allowed: &'static [&'static str],
+}

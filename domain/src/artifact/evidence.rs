@@ -1,0 +1,118 @@
+//! What a verification asks and what it found. Evidence is kept with the artifact, so that it can be read when the tag that
+//! led to a signature has long been moved.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::Digest;
+
+/// What policy requires of an artifact, and by whom it may be vouched for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrustDemands {
+    pub signature: bool,
+    pub provenance: bool,
+    /// Public keys of the project, in PEM form, that vouch today.
+    pub keys: Vec<(Uuid, String)>,
+    /// Where the intent named one, only this key will do.
+    pub signing_key_id: Option<Uuid>,
+    /// Builders that may have built it; none means any that a key of the project vouches for.
+    pub builders: Vec<String>,
+}
+
+impl TrustDemands {
+    pub fn allows_builder(&self, builder: &str) -> bool {
+        self.builders.is_empty() || self.builders.iter().any(|allowed| allowed == builder)
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Evidence {
+    pub checks: Vec<CheckResult>,
+    #[serde(default)]
+    pub signatures: Vec<SignatureEvidence>,
+    #[serde(default)]
+    pub provenance: Option<ProvenanceEvidence>,
+}
+
+impl Evidence {
+    /// Every check passed, and there was at least one.
+    pub fn is_good(&self) -> bool {
+        !self.checks.is_empty() && self.checks.iter().all(|check| check.passed)
+    }
+
+    pub fn failures(&self) -> impl Iterator<Item = &CheckResult> {
+        self.checks.iter().filter(|check| !check.passed)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CheckResult {
+    /// `digest`, `source`, `signing_key`, `index`, `signature` or `provenance`.
+    pub check: String,
+    pub passed: bool,
+    /// What is wrong, as one word for programs; `ok` where nothing is.
+    pub code: String,
+    pub message: String,
+}
+
+impl CheckResult {
+    pub fn passed(check: &str, message: impl Into<String>) -> CheckResult {
+        CheckResult { check: check.to_owned(), passed: true, code: "ok".to_owned(), message: message.into() }
+    }
+
+    pub fn failed(check: &str, code: &str, message: impl Into<String>) -> CheckResult {
+        CheckResult { check: check.to_owned(), passed: false, code: code.to_owned(), message: message.into() }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SignatureEvidence {
+    #[schema(value_type = String)]
+    pub subject: Digest,
+    /// `cosign_simple_signing` or `sigstore_bundle`.
+    pub form: String,
+    pub key_id: Uuid,
+    /// Of the manifest that holds the signature.
+    #[schema(value_type = String)]
+    pub manifest_digest: Digest,
+    /// What was signed.
+    pub payload: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ProvenanceEvidence {
+    pub key_id: Uuid,
+    #[schema(value_type = String)]
+    pub manifest_digest: Digest,
+    pub predicate_type: String,
+    pub builder_id: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn evidence_is_good_only_if_something_was_checked_and_nothing_failed() {
+        let (good, bad) =
+            (CheckResult::passed("digest", "fits"), CheckResult::failed("signature", "unsigned", "none"));
+        let of = |checks: Vec<CheckResult>| Evidence { checks, ..Evidence::default() };
+        assert!(!of(vec![]).is_good());
+        assert!(of(vec![good.clone()]).is_good());
+        let mixed = of(vec![good, bad]);
+        assert!(!mixed.is_good());
+        assert_eq!(mixed.failures().map(|check| check.code.as_str()).collect::<Vec<_>>(), ["unsigned"]);
+    }
+
+    #[test]
+    fn an_empty_list_of_builders_allows_all_and_any_other_only_its_own() {
+        let mut demands = TrustDemands::default();
+        assert!(demands.allows_builder("https://ci.example"));
+        demands.builders = vec!["https://ci.example".to_owned()];
+        assert!(
+            demands.allows_builder("https://ci.example")
+                && !demands.allows_builder("https://ci.example.evil")
+        );
+    }
+}

@@ -1,0 +1,212 @@
+//! A private image registry in the data directory: configured to ask this platform who may do what, started on the first
+//! free port from 5000 on, and stopped with everything else. One that a killed process left behind is ended first: it
+//! keeps nothing in memory that anybody would miss.
+
+use std::fmt::Display;
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use clients::registry::{Authority, AuthorityFault};
+use domain::Secret;
+use tokio::net::TcpStream;
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep, timeout};
+use uuid::Uuid;
+
+use super::data::{DataDir, write_secret};
+use crate::config;
+use crate::failure::Failure;
+
+const PROGRAM: &str = "docker-registry";
+const FIRST_PORT: u16 = 5000;
+const PORTS: u16 = 200;
+const START_LIMIT: Duration = Duration::from_secs(30);
+/// Asked to end, it finishes what is being pushed; longer than this it is not waited for.
+const STOP_LIMIT: Duration = Duration::from_secs(10);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+const TOKEN_KEY: &str = "registry-token-key.pem";
+const EVENTS_SECRET: &str = "registry-events-secret";
+const HTTP_SECRET: &str = "registry-http-secret";
+
+pub struct LocalRegistry {
+    child: Child,
+    folder: PathBuf,
+    pub settings: config::Registry,
+}
+
+impl LocalRegistry {
+    /// `server` is where the registry and its clients reach this platform. `None` where no registry is installed.
+    pub async fn start(data: &DataDir, server: &str) -> Result<Option<LocalRegistry>, Failure> {
+        let folder = data.path.join("registry");
+        fs::create_dir_all(&folder).map_err(|error| failed("create", &folder, &error))?;
+        end_left_over(&folder).await?;
+        let mut settings = settings(data)?;
+        for port in FIRST_PORT..FIRST_PORT + PORTS {
+            if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_err() {
+                continue;
+            }
+            settings.host = format!("127.0.0.1:{port}");
+            settings.url = format!("http://{}", settings.host);
+            configure(data, &folder, &settings, server)?;
+            let mut child = match spawn(&folder) {
+                Ok(child) => child,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(failed("run", Path::new(PROGRAM), &error)),
+            };
+            // Another program may take the free port before the registry does; then another port is tried.
+            if answers(&mut child, port).await? {
+                return Ok(Some(LocalRegistry { child, folder, settings }));
+            }
+        }
+        Err(Failure::server(format!(
+            "the image registry does not start. Its last words are in {}",
+            log(&folder).display()
+        )))
+    }
+
+    /// Returns when it ends by itself.
+    pub async fn ended(&mut self) -> Failure {
+        let _ = self.child.wait().await;
+        Failure::server(format!("the image registry ended; see {}", log(&self.folder).display()))
+    }
+
+    pub async fn stop(mut self) {
+        if let Some(pid) = self.child.id() {
+            let _ = terminate(pid).await;
+            if timeout(STOP_LIMIT, self.child.wait()).await.is_err() {
+                let _ = self.child.kill().await;
+            }
+        }
+        let _ = fs::remove_file(self.folder.join("pid"));
+    }
+}
+
+fn settings(data: &DataDir) -> Result<config::Registry, Failure> {
+    let word = || Ok::<_, AuthorityFault>(Secret::new(Uuid::new_v4().simple().to_string()));
+    Ok(config::Registry {
+        url: String::new(),
+        host: String::new(),
+        service: "gpuaas-registry".to_owned(),
+        issuer: "gpuaas".to_owned(),
+        token_key: data.secret(TOKEN_KEY, Authority::generate_key)?,
+        events_secret: Some(data.secret(EVENTS_SECRET, word)?),
+    })
+}
+
+/// As the registry wants it. Its blobs are deleted only by hand: collecting garbage under a running registry breaks images.
+fn configure(
+    data: &DataDir,
+    folder: &Path,
+    settings: &config::Registry,
+    server: &str,
+) -> Result<(), Failure> {
+    let certificate = settings.authority()?.certificate().map_err(Failure::server)?;
+    write_secret(&folder.join("token-ca.pem"), &certificate)?;
+    let word = || Ok::<_, AuthorityFault>(Secret::new(Uuid::new_v4().simple().to_string()));
+    let http_secret = data.secret(HTTP_SECRET, word)?;
+    let events = settings.events_secret.as_ref().map(|secret| secret.expose().as_str()).unwrap_or_default();
+    let (folder_shown, host) = (folder.display(), &settings.host);
+    let text = format!(
+        r#"version: 0.1
+log: {{level: info}}
+storage:
+  filesystem: {{rootdirectory: "{folder_shown}/data"}}
+  delete: {{enabled: true}}
+http: {{addr: "{host}", secret: "{http_secret}"}}
+auth:
+  token:
+    realm: "{server}/registry/token"
+    service: "{service}"
+    issuer: "{issuer}"
+    rootcertbundle: "{folder_shown}/token-ca.pem"
+notifications:
+  endpoints:
+    - name: gpuaas
+      url: "{server}/internal/v1/registry/events"
+      headers: {{Authorization: ["Bearer {events}"]}}
+      timeout: 1s
+      threshold: 3
+      backoff: 2s
+      ignoredmediatypes: [application/octet-stream]
+"#,
+        http_secret = http_secret.expose(),
+        service = settings.service,
+        issuer = settings.issuer,
+    );
+    Ok(write_secret(&folder.join("config.yml"), &text)?)
+}
+
+fn spawn(folder: &Path) -> io::Result<Child> {
+    let said = OpenOptions::new().create(true).append(true).open(log(folder))?;
+    let child = Command::new(PROGRAM)
+        .arg("serve")
+        .arg(folder.join("config.yml"))
+        .stdin(Stdio::null())
+        .stdout(said.try_clone()?)
+        .stderr(said)
+        // Ctrl-C is for us to pass on, in our order.
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()?;
+    if let Some(pid) = child.id() {
+        fs::write(folder.join("pid"), pid.to_string())?;
+    }
+    Ok(child)
+}
+
+/// Whether it listens; false when it ended first.
+async fn answers(child: &mut Child, port: u16) -> Result<bool, Failure> {
+    let deadline = Instant::now() + START_LIMIT;
+    while Instant::now() < deadline {
+        if child.try_wait().is_ok_and(|ended| ended.is_some()) {
+            return Ok(false);
+        }
+        if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.is_ok() {
+            // Somebody else may listen there while ours is on its way out.
+            sleep(LOOK_AGAIN).await;
+            return Ok(child.try_wait().is_ok_and(|ended| ended.is_none()));
+        }
+        sleep(LOOK_AGAIN).await;
+    }
+    let _ = child.kill().await;
+    Ok(false)
+}
+
+/// A pid alone proves nothing after a reboot, so the process behind it must be a registry with this very configuration.
+async fn end_left_over(folder: &Path) -> Result<(), Failure> {
+    let Ok(text) = fs::read_to_string(folder.join("pid")) else { return Ok(()) };
+    let Ok(pid) = text.trim().parse::<u32>() else { return Ok(()) };
+    let ours = folder.join("config.yml");
+    let lives = || {
+        let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        command.split(|byte| *byte == 0).any(|word| word == ours.as_os_str().as_encoded_bytes())
+    };
+    let deadline = Instant::now() + STOP_LIMIT;
+    while lives() {
+        if Instant::now() > deadline {
+            return Err(Failure::server(format!(
+                "the image registry of an earlier start, process {pid}, does not end"
+            )));
+        }
+        terminate(pid).await.map_err(|error| failed("end", Path::new(PROGRAM), &error))?;
+        sleep(LOOK_AGAIN).await;
+    }
+    Ok(())
+}
+
+async fn terminate(pid: u32) -> io::Result<()> {
+    Command::new("kill").arg(pid.to_string()).stderr(Stdio::null()).status().await.map(|_| ())
+}
+
+fn log(folder: &Path) -> PathBuf {
+    folder.join("registry.log")
+}
+
+fn failed(verb: &str, what: &Path, error: &dyn Display) -> Failure {
+    Failure::server(format!("cannot {verb} {}: {error}", what.display()))
+}

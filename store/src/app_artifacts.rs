@@ -1,0 +1,185 @@
+//! Artifacts of apps. Both states change only by [`move_lifecycle`], [`promote`] and [`move_trust`], which ask the tables
+//! of legal moves and compare before they set.
+
+mod read;
+
+pub use read::{Filter, Reference, find, find_locked, find_published, list, references};
+
+use chrono::{DateTime, Utc};
+use domain::Digest;
+use domain::artifact::{Channel, Lifecycle, LifecycleMove, Trust, TrustMove};
+use serde_json::Value;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::parsed;
+
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct AppArtifact {
+    pub id: Uuid,
+    pub org_id: Uuid,
+    pub project_id: Uuid,
+    pub app_slug: String,
+    pub app_version: String,
+    pub artifact_name: String,
+    pub variant: Option<String>,
+    pub artifact_kind: String,
+    pub source_type: String,
+    pub repository: Option<String>,
+    pub source_uri: Option<String>,
+    pub tag: Option<String>,
+    pub digest: String,
+    pub media_type: String,
+    pub size_bytes: i64,
+    pub visibility: String,
+    pub lifecycle_state: String,
+    pub trust_state: String,
+    pub channels: Vec<String>,
+    pub evidence: Value,
+    pub created_by: Uuid,
+    pub correlation_id: String,
+    pub created_at: DateTime<Utc>,
+    pub updated_at: DateTime<Utc>,
+    pub deleted_at: Option<DateTime<Utc>>,
+}
+
+impl AppArtifact {
+    pub fn lifecycle(&self) -> sqlx::Result<Lifecycle> {
+        parsed(&self.lifecycle_state)
+    }
+
+    pub fn trust(&self) -> sqlx::Result<Trust> {
+        parsed(&self.trust_state)
+    }
+
+    pub fn digest(&self) -> sqlx::Result<Digest> {
+        self.digest.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))
+    }
+}
+
+pub struct NewArtifact<'a> {
+    pub id: Uuid,
+    pub org_id: Uuid,
+    pub project_id: Uuid,
+    pub app_slug: &'a str,
+    pub app_version: &'a str,
+    pub artifact_name: &'a str,
+    pub variant: Option<&'a str>,
+    pub artifact_kind: &'a str,
+    pub source_type: &'a str,
+    pub repository: Option<&'a str>,
+    pub source_uri: Option<&'a str>,
+    pub tag: Option<&'a str>,
+    pub digest: &'a str,
+    pub media_type: &'a str,
+    pub size_bytes: i64,
+    pub intent_id: Uuid,
+    pub created_by: Uuid,
+    pub correlation_id: &'a str,
+}
+
+pub async fn insert(conn: &mut PgConnection, new: &NewArtifact<'_>) -> sqlx::Result<()> {
+    sqlx::query!(
+        "insert into app_artifacts (id, org_id, project_id, app_slug, app_version, artifact_name, variant, artifact_kind,
+                source_type, repository, source_uri, tag, digest, media_type, size_bytes, intent_id, created_by,
+                correlation_id)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)",
+        new.id,
+        new.org_id,
+        new.project_id,
+        new.app_slug,
+        new.app_version,
+        new.artifact_name,
+        new.variant,
+        new.artifact_kind,
+        new.source_type,
+        new.repository,
+        new.source_uri,
+        new.tag,
+        new.digest,
+        new.media_type,
+        new.size_bytes,
+        new.intent_id,
+        new.created_by,
+        new.correlation_id
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Along the table of legal moves. False when the artifact stands elsewhere by now, or the move is not legal.
+pub async fn move_lifecycle(
+    conn: &mut PgConnection,
+    id: Uuid,
+    from: Lifecycle,
+    act: LifecycleMove,
+) -> sqlx::Result<bool> {
+    let Ok(to) = from.after(act) else { return Ok(false) };
+    let moved = sqlx::query!(
+        "update app_artifacts set lifecycle_state = $3, updated_at = engine.now()
+         where id = $1 and lifecycle_state = $2",
+        id,
+        from.as_str(),
+        to.as_str()
+    )
+    .execute(conn)
+    .await?;
+    Ok(moved.rows_affected() == 1)
+}
+
+/// To one more channel; there already is well.
+pub async fn promote(
+    conn: &mut PgConnection,
+    id: Uuid,
+    from: Lifecycle,
+    channel: Channel,
+) -> sqlx::Result<bool> {
+    let Ok(to) = from.after(LifecycleMove::Promote) else { return Ok(false) };
+    let moved = sqlx::query!(
+        "update app_artifacts
+         set lifecycle_state = $3, updated_at = engine.now(),
+             channels = case when $4 = any (channels) then channels else channels || $4 end
+         where id = $1 and lifecycle_state = $2 and trust_state <> 'revoked'",
+        id,
+        from.as_str(),
+        to.as_str(),
+        channel.as_str()
+    )
+    .execute(conn)
+    .await?;
+    Ok(moved.rows_affected() == 1)
+}
+
+/// Along the table of legal moves, with what was found.
+pub async fn move_trust(
+    conn: &mut PgConnection,
+    id: Uuid,
+    from: Trust,
+    act: TrustMove,
+    evidence: Option<&Value>,
+) -> sqlx::Result<bool> {
+    let Ok(to) = from.after(act) else { return Ok(false) };
+    let moved = sqlx::query!(
+        "update app_artifacts set trust_state = $3, evidence = coalesce($4, evidence), updated_at = engine.now()
+         where id = $1 and trust_state = $2",
+        id,
+        from.as_str(),
+        to.as_str(),
+        evidence
+    )
+    .execute(conn)
+    .await?;
+    Ok(moved.rows_affected() == 1)
+}
+
+/// The bytes are gone from where they were kept; the row stays, so that history can name it.
+pub async fn mark_deleted(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update app_artifacts set deleted_at = coalesce(deleted_at, engine.now()) where id = $1",
+        id
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}

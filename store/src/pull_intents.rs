@@ -1,0 +1,41 @@
+//! Permissions to pull one artifact. The credential of the same id does the rest.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+pub struct NewPull<'a> {
+    pub id: Uuid,
+    pub org_id: Uuid,
+    pub project_id: Uuid,
+    pub artifact_id: Uuid,
+    pub repository: &'a str,
+    pub digest: &'a str,
+    /// Whom it is for; without a node, whoever asked.
+    pub node_id: Option<Uuid>,
+    pub created_by: Uuid,
+    pub correlation_id: &'a str,
+    pub ttl_seconds: i32,
+}
+
+/// Answers when it expires.
+pub async fn insert(conn: &mut PgConnection, new: &NewPull<'_>) -> sqlx::Result<DateTime<Utc>> {
+    sqlx::query_scalar!(
+        "insert into pull_intents (id, org_id, project_id, artifact_id, repository, digest, node_id, created_by,
+                correlation_id, expires_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, engine.now() + make_interval(secs => $10::integer))
+         returning expires_at",
+        new.id,
+        new.org_id,
+        new.project_id,
+        new.artifact_id,
+        new.repository,
+        new.digest,
+        new.node_id,
+        new.created_by,
+        new.correlation_id,
+        new.ttl_seconds
+    )
+    .fetch_one(conn)
+    .await
+}

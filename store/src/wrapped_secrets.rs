@@ -1,0 +1,58 @@
+//! Secrets that wait to be fetched once. Fetching deletes: of any number who try at the same moment one gets it.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+
+pub struct NewSecret<'a> {
+    pub token_hash: &'a [u8],
+    pub sealed: &'a str,
+    pub purpose: &'a str,
+    pub ttl_seconds: i32,
+}
+
+pub struct Taken {
+    pub sealed: String,
+    pub purpose: String,
+}
+
+/// What may be known of a secret that is still there.
+pub struct Waiting {
+    pub purpose: String,
+    pub ttl_seconds: i32,
+    pub created_at: DateTime<Utc>,
+}
+
+pub async fn insert(conn: &mut PgConnection, new: &NewSecret<'_>) -> sqlx::Result<()> {
+    sqlx::query!(
+        "insert into wrapped_secrets (token_hash, sealed, purpose, ttl_seconds, expires_at)
+         values ($1, $2, $3, $4, engine.now() + make_interval(secs => $4::integer))",
+        new.token_hash,
+        new.sealed,
+        new.purpose,
+        new.ttl_seconds
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+pub async fn take(conn: &mut PgConnection, token_hash: &[u8]) -> sqlx::Result<Option<Taken>> {
+    sqlx::query_as!(
+        Taken,
+        "delete from wrapped_secrets where token_hash = $1 and expires_at > engine.now() returning sealed, purpose",
+        token_hash
+    )
+    .fetch_optional(conn)
+    .await
+}
+
+pub async fn look(conn: &mut PgConnection, token_hash: &[u8]) -> sqlx::Result<Option<Waiting>> {
+    sqlx::query_as!(
+        Waiting,
+        "select purpose, ttl_seconds, created_at from wrapped_secrets
+         where token_hash = $1 and expires_at > engine.now()",
+        token_hash
+    )
+    .fetch_optional(conn)
+    .await
+}

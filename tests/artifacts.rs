@@ -1,0 +1,4 @@
+//! Artifacts: who may publish what where, what is believed of it, and how its life goes on. The registry is a real one.
+
+mod registry;
+mod yard;

@@ -1,0 +1,130 @@
+//! A real registry for one story: Debian's `docker-registry`, which asks the platform of the story who may do what.
+
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::Depot;
+use clients::clock::SystemClock;
+use clients::registry::{Authority, Registry, TokenServer};
+use clients::seal::Sealer;
+use clients::wrapping::{Wrapper, Wrapping};
+use domain::Secret;
+
+use super::cluster::Folder;
+
+pub const SERVICE: &str = "registry.test";
+pub const EVENTS_SECRET: &str = "what-the-registry-shows";
+const ISSUER: &str = "gpuaas-test";
+
+/// It ends with the story.
+pub struct TestRegistry {
+    child: Child,
+    folder: Folder,
+    pub host: String,
+    key: Secret<String>,
+}
+
+impl TestRegistry {
+    /// `platform` is where it finds the platform.
+    pub fn start(platform: SocketAddr) -> TestRegistry {
+        let folder = Folder::new();
+        let key = Authority::generate_key().expect("a key");
+        fs::write(folder.0.join("ca.pem"), authority(&key).certificate().expect("a certificate")).unwrap();
+        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
+        let host = free.expect("a free port").to_string();
+        let config = config(&folder, &host, platform);
+        fs::write(folder.0.join("config.yml"), config).unwrap();
+        let child = spawn(&folder);
+        let registry = TestRegistry { child, folder, host, key };
+        registry.until_it_answers();
+        registry
+    }
+
+    /// The platform's way to it. Each has a leaf certificate of its own, as each process of a platform has.
+    pub fn client(&self) -> Registry {
+        self.client_to(&format!("http://{}", self.host))
+    }
+
+    /// To another registry, with what this one believes.
+    pub fn client_to(&self, url: &str) -> Registry {
+        let tokens = TokenServer::new(authority(&self.key), ISSUER, SERVICE, Arc::new(SystemClock));
+        let secret = Some(Secret::new(EVENTS_SECRET.to_owned()));
+        Registry::new(url, &self.host, tokens, secret).expect("a client")
+    }
+
+    pub fn stop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Where a blob or manifest lies on disk, for those who want to damage it.
+    pub fn blob_file(&self, digest: &domain::Digest) -> std::path::PathBuf {
+        let hex = digest.hex();
+        self.folder.0.join("data/docker/registry/v2/blobs/sha256").join(&hex[..2]).join(hex).join("data")
+    }
+
+    fn until_it_answers(&self) {
+        for _ in 0..500 {
+            if std::net::TcpStream::connect(&self.host).is_ok() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("no registry: {}", fs::read_to_string(self.folder.0.join("log")).unwrap_or_default());
+    }
+}
+
+impl Drop for TestRegistry {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// For platforms whose stories are about something else: a registry that is configured and never asked.
+pub fn nowhere() -> Depot {
+    let key = Authority::generate_key().expect("a key");
+    let tokens = TokenServer::new(authority(&key), ISSUER, SERVICE, Arc::new(SystemClock));
+    let registry = Registry::new("http://127.0.0.1:1", "registry.test", tokens, None).expect("a client");
+    Depot { registry, wrapping: wrapping() }
+}
+
+pub fn wrapping() -> Wrapping {
+    let sealer = Sealer::from_lines(Sealer::generate_line("test").expose()).expect("a sealer");
+    Wrapping::Embedded(Wrapper::new(sealer))
+}
+
+fn authority(key: &Secret<String>) -> Authority {
+    Authority::from_pem(key.expose(), Arc::new(SystemClock)).expect("an authority")
+}
+
+fn spawn(folder: &Folder) -> Child {
+    let log = File::options().create(true).append(true).open(folder.0.join("log")).expect("a log");
+    let mut command = Command::new("docker-registry");
+    command.arg("serve").arg(folder.0.join("config.yml")).stdin(Stdio::null());
+    command.stdout(log.try_clone().expect("a log")).stderr(log).spawn().expect("docker-registry is installed")
+}
+
+fn config(folder: &Folder, host: &str, platform: SocketAddr) -> String {
+    let folder = folder.0.display();
+    format!(
+        r#"version: 0.1
+storage:
+  filesystem: {{rootdirectory: "{folder}/data"}}
+  delete: {{enabled: true}}
+http: {{addr: "{host}", secret: "shared"}}
+auth:
+  token: {{realm: "http://{platform}/registry/token", service: "{SERVICE}", issuer: "{ISSUER}", rootcertbundle: "{folder}/ca.pem"}}
+notifications:
+  endpoints:
+    - name: platform
+      url: "http://{platform}/internal/v1/registry/events"
+      headers: {{Authorization: ["Bearer {EVENTS_SECRET}"]}}
+      timeout: 1s
+      threshold: 3
+      backoff: 200ms
+"#
+    )
+}
