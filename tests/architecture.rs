@@ -17,6 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("workflows", &["activities", "domain", "engine", "node-protocol", "store"]),
     ("api", &["api-types", "clients", "domain", "engine", "node-protocol", "store", "workflows"]),
     ("bench", &["activities", "clients", "domain", "engine", "store", "workflows"]),
+    ("hello", &[]),
     ("gpuaas", &["activities", "api", "api-types", "clients", "domain", "engine", "store", "workflows"]),
 ];
 

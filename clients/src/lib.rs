@@ -4,6 +4,7 @@
 
 pub mod assertion;
 pub mod clock;
+pub mod oci_layout;
 pub mod oidc;
 pub mod registry;
 pub mod seal;

@@ -51,9 +51,11 @@ pub struct App {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SupportedModes {
+    /// Whether a tenant has an instance to itself.
     #[serde(default = "tenant_dedicated")]
     #[schemars(length(min = 1), extend("uniqueItems" = true))]
     pub operating_modes: Vec<OperatingMode>,
+    /// Whom one control plane serves.
     #[serde(default = "project")]
     #[schemars(length(min = 1), extend("uniqueItems" = true))]
     pub control_plane_scopes: Vec<ControlPlaneScope>,
@@ -64,6 +66,7 @@ pub struct SupportedModes {
 #[serde(deny_unknown_fields)]
 #[schema(as = ManifestUi)]
 pub struct Ui {
+    /// Where the pages appear.
     pub extension_kind: UiExtensionKind,
     /// Where the pages begin, such as `/lab`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -8,6 +8,8 @@ use super::optional::Optional;
 
 /// Variants and accelerators: `cpu`, `nvidia`, `nvidia-h200`, `amd-rocm`.
 pub(super) const VARIANT: &str = "^[a-z0-9][a-z0-9._-]{0,62}$";
+pub(super) const PLAIN_WORD: &str =
+    "must be at most 63 lower-case letters, digits and `._-`, beginning with a letter or digit";
 const NAME: &str = "^[a-z0-9][a-z0-9._-]{0,62}$";
 const REPOSITORY: &str = "^[a-z0-9]+(?:[._/-][a-z0-9]+)*$";
 const DIGEST: &str = "^sha256:[0-9a-f]{64}$";
@@ -18,8 +20,9 @@ const DIGEST: &str = "^sha256:[0-9a-f]{64}$";
 #[schemars(transform = Optional(&["source_type"]))]
 pub struct ArtifactSlot {
     /// What publishers and profiles call it; `runtime` is what the node agent starts.
-    #[schemars(regex(pattern = NAME))]
+    #[schemars(regex(pattern = NAME), extend("patternErrorMessage" = PLAIN_WORD))]
     pub name: String,
+    /// An image, unless said otherwise.
     #[serde(default)]
     pub artifact_kind: ArtifactKind,
     /// Where its bytes are: the registry for images, the artifact store for blobs.
@@ -27,10 +30,11 @@ pub struct ArtifactSlot {
     /// A hint for people; the platform decides the repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 255), regex(pattern = REPOSITORY))]
+    #[schemars(extend("patternErrorMessage" = "must be lower-case words joined by `/`, `.`, `_` or `-`, without a registry or tag"))]
     pub repository: Option<String>,
     /// The image variant it is, such as `cpu` or `nvidia-h200`; without one it fits every node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = VARIANT))]
+    #[schemars(regex(pattern = VARIANT), extend("patternErrorMessage" = PLAIN_WORD))]
     pub variant: Option<String>,
     /// The only digest that may be registered for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

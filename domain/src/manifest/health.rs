@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Health {
+    /// What is asked.
     pub kind: HealthKind,
     /// What is asked for; `http` only, `/` unless said otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]

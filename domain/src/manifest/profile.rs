@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::artifact::VARIANT;
+use super::artifact::{PLAIN_WORD, VARIANT};
 use super::health::Health;
 use super::resources::Resources;
 use super::topology::{Renderer, Topology};
@@ -16,11 +16,13 @@ pub(super) const ENV_NAME: &str = "^[A-Za-z_][A-Za-z0-9_]{0,127}$";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RuntimeProfile {
+    /// Equal to the backend.
     pub kind: ProfileKind,
     /// What the container runs instead of the image's own command; handed over word by word, never through a shell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 200), inner(length(max = 4096)))]
     pub command: Vec<String>,
+    /// Environment variables that are the same for every instance.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 200))]
     pub env: Vec<EnvVar>,
@@ -92,6 +94,7 @@ pub struct Port {
     /// The number inside the container.
     #[schemars(range(min = 1, max = 65535))]
     pub container: u16,
+    /// Who reaches it.
     #[serde(default)]
     pub expose: Exposure,
 }
@@ -131,12 +134,14 @@ pub struct LaunchParameter {
 #[serde(deny_unknown_fields)]
 #[schema(as = ImageVariant)]
 pub struct Variant {
-    #[schemars(regex(pattern = VARIANT))]
+    /// What launches and artifacts call it, such as `cpu` or `nvidia-h200`.
+    #[schemars(regex(pattern = VARIANT), extend("patternErrorMessage" = PLAIN_WORD))]
     pub name: String,
     /// Accelerators it runs on; empty means none is needed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), inner(regex(pattern = VARIANT)), extend("uniqueItems" = true))]
     pub accelerators: Vec<String>,
+    /// What is in it, for people who choose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 2000))]
     pub description: Option<String>,

@@ -11,10 +11,13 @@ use super::optional::Optional;
 #[serde(deny_unknown_fields)]
 #[schema(as = ProfileResources)]
 pub struct Resources {
+    /// GPUs; none unless said otherwise.
     #[serde(default = "Amount::no_gpu")]
     pub gpu_count: Amount,
+    /// Cores; one unless said otherwise.
     #[serde(default = "Amount::one")]
     pub cpu_cores: Amount,
+    /// Memory in GiB; one unless said otherwise.
     #[serde(default = "Amount::one")]
     pub memory_gib: Amount,
 }

@@ -11,6 +11,7 @@ pub struct SmokeTest {
     /// What it shows, for people who read the gate.
     #[schemars(length(min = 1, max = 100))]
     pub name: String,
+    /// How it is asked.
     #[serde(default)]
     pub method: SmokeMethod,
     /// The path asked for, such as `/v1/models`.
@@ -24,6 +25,7 @@ pub struct SmokeTest {
     /// The JSON body that is sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<serde_json::Value>,
+    /// The status it must have.
     #[serde(default = "ok")]
     #[schemars(range(min = 100, max = 599))]
     pub expect_status: u16,
@@ -31,6 +33,7 @@ pub struct SmokeTest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1000))]
     pub expect_body_contains: Option<String>,
+    /// Seconds it may take.
     #[serde(default = "seconds")]
     #[schemars(range(min = 1, max = 600))]
     pub timeout_seconds: u32,

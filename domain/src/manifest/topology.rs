@@ -8,6 +8,7 @@ use super::artifact::ArtifactSlot;
 use super::profile::Exposure;
 
 const NAME: &str = "^[a-z][a-z0-9-]{0,62}$";
+const NAME_MEANS: &str = "must be at most 63 lower-case letters, digits and `-`, beginning with a letter";
 
 /// A way to render a Compose file that the platform knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, ToSchema)]
@@ -21,11 +22,14 @@ pub enum Renderer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Topology {
+    /// Its containers.
     #[schemars(length(min = 1, max = 20))]
     pub services: Vec<Service>,
+    /// Where people and other apps reach it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20))]
     pub endpoints: Vec<Endpoint>,
+    /// Folders that its containers are given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20))]
     pub mounts: Vec<Mount>,
@@ -36,7 +40,8 @@ pub struct Topology {
 #[serde(deny_unknown_fields)]
 #[schema(as = TopologyService)]
 pub struct Service {
-    #[schemars(regex(pattern = NAME))]
+    /// What endpoints and mounts call it.
+    #[schemars(regex(pattern = NAME), extend("patternErrorMessage" = NAME_MEANS))]
     pub name: String,
     /// The artifact whose image it runs.
     #[serde(default = "runtime")]
@@ -45,6 +50,7 @@ pub struct Service {
     /// Whether it gets the instance's GPUs.
     #[serde(default)]
     pub gpu: bool,
+    /// What it does, for people who review it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 2000))]
     pub description: Option<String>,
@@ -55,12 +61,15 @@ pub struct Service {
 #[serde(deny_unknown_fields)]
 #[schema(as = TopologyEndpoint)]
 pub struct Endpoint {
-    #[schemars(regex(pattern = NAME))]
+    /// What `access` calls it.
+    #[schemars(regex(pattern = NAME), extend("patternErrorMessage" = NAME_MEANS))]
     pub name: String,
+    /// The service that listens.
     pub service: String,
     /// The number inside the container; one of the profile's ports.
     #[schemars(range(min = 1, max = 65535))]
     pub port: u16,
+    /// Who reaches it.
     #[serde(default)]
     pub expose: Exposure,
 }
@@ -70,6 +79,7 @@ pub struct Endpoint {
 #[serde(deny_unknown_fields)]
 #[schema(as = TopologyMount)]
 pub struct Mount {
+    /// The service that is given it.
     pub service: String,
     /// The blob it shows, read-only. Without one it is scratch space.
     #[serde(default, skip_serializing_if = "Option::is_none")]

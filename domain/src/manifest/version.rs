@@ -101,6 +101,7 @@ pub struct Compatibility {
 #[serde(deny_unknown_fields)]
 #[schemars(transform = Optional(&["unit"]))]
 pub struct Metering {
+    /// What is counted.
     pub kind: MeteringKind,
     /// The unit of its usage events: the kind's own name unless said otherwise; `custom` must say it.
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]{0,62}$"))]
@@ -127,6 +128,7 @@ pub enum MeteringKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Bootstrap {
+    /// Who or what sets it up.
     pub kind: BootstrapKind,
     /// What happens, for people who review it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -5,11 +5,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 const KEY: &str = "^[a-z][a-z0-9_-]{0,62}$";
+const KEY_MEANS: &str = "must be at most 63 lower-case letters, digits, `_` and `-`, beginning with a letter";
 
 /// What the app team's controller polls for and reports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExternalWorkerContract {
+    /// How work reaches the controller.
     #[serde(default)]
     pub delivery: Delivery,
     /// The component that an instance begins with.
@@ -32,18 +34,18 @@ pub enum Delivery {
 #[serde(deny_unknown_fields)]
 pub struct RootComponent {
     /// The controller's own word for it, such as `controller` or `head`.
-    #[schemars(regex(pattern = KEY))]
+    #[schemars(regex(pattern = KEY), extend("patternErrorMessage" = KEY_MEANS))]
     pub component_key: String,
     /// The field of `placement_intent` that names its allocation.
-    #[schemars(regex(pattern = KEY))]
+    #[schemars(regex(pattern = KEY), extend("patternErrorMessage" = KEY_MEANS))]
     pub allocation_id_key: String,
     /// What its member is called until it has its allocation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = KEY))]
+    #[schemars(regex(pattern = KEY), extend("patternErrorMessage" = KEY_MEANS))]
     pub requested_phase: Option<String>,
     /// What its member is called once it has its allocation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = KEY))]
+    #[schemars(regex(pattern = KEY), extend("patternErrorMessage" = KEY_MEANS))]
     pub bound_phase: Option<String>,
     /// The part its member plays.
     #[serde(default)]
@@ -55,10 +57,10 @@ pub struct RootComponent {
 #[serde(deny_unknown_fields)]
 pub struct ChildOperation {
     /// The controller's own word for them, such as `worker`.
-    #[schemars(regex(pattern = KEY))]
+    #[schemars(regex(pattern = KEY), extend("patternErrorMessage" = KEY_MEANS))]
     pub component_key: String,
     /// The field of `placement_intent` that names their first allocations.
-    #[schemars(regex(pattern = KEY))]
+    #[schemars(regex(pattern = KEY), extend("patternErrorMessage" = KEY_MEANS))]
     pub allocation_ids_key: String,
     /// What may be asked of them.
     #[serde(default = "MemberOperation::every")]
