@@ -3,6 +3,7 @@
 
 mod auth;
 mod registry;
+mod surroundings;
 mod values;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use sqlx::postgres::PgConnectOptions;
 
 pub use auth::Auth;
 pub use registry::{Registry, Vault};
+pub use surroundings::Surroundings;
 pub use values::{ConfigError, Values, default_file, variable_name};
 
 /// What the command line says about the configuration.

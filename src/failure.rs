@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
+use api_types::ErrorEnvelope;
 use serde::Serialize;
 
 /// The exit codes a script may rely on.
@@ -13,6 +14,11 @@ pub enum Kind {
     Usage = 1,
     /// A server, a database or the machine did not do its part.
     Server = 2,
+    /// Nobody is signed in, or they may not do this.
+    Auth = 3,
+    NotFound = 4,
+    /// What the command is about is in another state than it takes.
+    Conflict = 5,
     /// Everything worked and the answer is no.
     Failed = 6,
 }
@@ -21,19 +27,46 @@ pub enum Kind {
 pub struct Failure {
     pub code: Kind,
     pub message: String,
+    /// What the platform's API said, where it was that which refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Box<ErrorEnvelope>>,
 }
 
 impl Failure {
+    fn new(code: Kind, message: impl Display) -> Failure {
+        Failure { code, message: message.to_string(), answer: None }
+    }
+
     pub fn usage(message: impl Display) -> Failure {
-        Failure { code: Kind::Usage, message: message.to_string() }
+        Failure::new(Kind::Usage, message)
     }
 
     pub fn server(message: impl Display) -> Failure {
-        Failure { code: Kind::Server, message: message.to_string() }
+        Failure::new(Kind::Server, message)
+    }
+
+    pub fn auth(message: impl Display) -> Failure {
+        Failure::new(Kind::Auth, message)
+    }
+
+    pub fn not_found(message: impl Display) -> Failure {
+        Failure::new(Kind::NotFound, message)
     }
 
     pub fn failed(message: impl Display) -> Failure {
-        Failure { code: Kind::Failed, message: message.to_string() }
+        Failure::new(Kind::Failed, message)
+    }
+
+    /// An answer of the API that is none of success.
+    pub fn refused(answer: ErrorEnvelope) -> Failure {
+        let code = match answer.code.status() {
+            401 | 403 => Kind::Auth,
+            404 => Kind::NotFound,
+            409 | 412 => Kind::Conflict,
+            429 | 500.. => Kind::Server,
+            _ => Kind::Usage,
+        };
+        Failure { code, message: answer.message.clone(), answer: Some(Box::new(answer)) }
     }
 
     pub fn exit_code(&self) -> ExitCode {

@@ -22,6 +22,7 @@ use clap::{Parser, Subcommand};
 
 use crate::cli::config::ConfigCommand;
 use crate::cli::output::{self, Format};
+use crate::cli::{ClientArgs, Verb};
 use crate::config::{Config, Overrides};
 use crate::failure::Failure;
 use crate::role::dev::DevArgs;
@@ -41,6 +42,8 @@ struct Cli {
     /// How data and errors are printed
     #[arg(short, long, global = true, value_enum, default_value_t)]
     output: Format,
+    #[command(flatten)]
+    client: ClientArgs,
     #[command(subcommand)]
     command: Command,
 }
@@ -55,9 +58,11 @@ enum Command {
     Migrate,
     /// Check the database, the schema, the promises and the workers
     Doctor(DoctorArgs),
-    /// Show the configuration and where it comes from
+    /// Show a server's configuration and where it comes from; keep your profiles
     #[command(subcommand)]
     Config(ConfigCommand),
+    #[command(flatten)]
+    Client(Verb),
 }
 
 #[tokio::main]
@@ -81,8 +86,10 @@ async fn main() -> ExitCode {
 
 async fn run(cli: &Cli) -> Result<(), Failure> {
     let overrides = overrides(cli)?;
-    if let Command::Config(command) = &cli.command {
-        return cli::config::run(command, &overrides, cli.output);
+    match &cli.command {
+        Command::Config(command) => return cli::config::run(command, &overrides, &cli.client, cli.output),
+        Command::Client(verb) => return Box::pin(cli::run(verb, &cli.client, cli.output)).await,
+        _ => {}
     }
     let config = Config::load(&overrides)?;
     let _telemetry = telemetry::start(&config.log, &config.telemetry)?;
@@ -91,7 +98,7 @@ async fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Serve(args) => Box::pin(serve::run(&config, args)).await,
         Command::Migrate => migrate::run(&config).await,
         Command::Doctor(args) => doctor::run(&config, args, cli.output).await,
-        Command::Config(_) => Ok(()),
+        Command::Config(_) | Command::Client(_) => Ok(()),
     }
 }
 
@@ -117,7 +124,7 @@ fn overrides(cli: &Cli) -> Result<Overrides, Failure> {
             flag("--listen", "server.listen", args.listen.clone());
         }
         Command::Doctor(args) => flag("--database-url", "database.url", args.database_url.clone()),
-        Command::Migrate | Command::Config(_) => {}
+        Command::Migrate | Command::Config(_) | Command::Client(_) => {}
     }
     Ok(Overrides { file: cli.config.clone(), flags })
 }

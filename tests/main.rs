@@ -6,6 +6,7 @@
 
 mod architecture;
 mod artifacts;
+mod cli;
 mod dev_config;
 mod dev_people;
 mod dev_schema;

@@ -1,10 +1,14 @@
-//! What commands print. Data goes to stdout as a table for people or JSON for programs; talk and errors go to
-//! stderr. A reader that closes the pipe early is not an error.
+//! What commands print. Data goes to stdout as a table for people, or as JSON, YAML or bare names for programs; talk and
+//! errors go to stderr in the same form. A reader that closes the pipe early is not an error.
+
+mod yaml;
 
 use std::io::{self, Write};
 
+use api_types::{ErrorEnvelope, Invalid};
 use clap::ValueEnum;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::failure::Failure;
 
@@ -13,6 +17,9 @@ pub enum Format {
     #[default]
     Table,
     Json,
+    Yaml,
+    /// The first column alone: ids for the next command
+    Name,
 }
 
 /// Rows of data with a heading, and the same data for programs.
@@ -24,10 +31,23 @@ pub fn print<T: Serialize>(
 ) -> Result<(), Failure> {
     match format {
         Format::Table => text(&table(heading, rows)),
-        Format::Json => {
-            let json = serde_json::to_string_pretty(data).map_err(Failure::server)?;
-            text(&format!("{json}\n"))
-        }
+        Format::Name => text(
+            &rows.iter().filter_map(|row| row.first()).map(|name| format!("{name}\n")).collect::<String>(),
+        ),
+        Format::Json | Format::Yaml => self::data(format, data),
+    }
+}
+
+/// Data for programs alone, where a person has been shown something else.
+pub fn data<T: Serialize>(format: Format, data: &T) -> Result<(), Failure> {
+    let value = serde_json::to_value(data).map_err(Failure::server)?;
+    text(&written(format, &value))
+}
+
+fn written(format: Format, value: &Value) -> String {
+    match format {
+        Format::Yaml => yaml::document(value),
+        _ => format!("{value:#}\n"),
     }
 }
 
@@ -46,11 +66,44 @@ pub fn say(line: &str) {
 }
 
 pub fn error(format: Format, failure: &Failure) {
-    let json = serde_json::to_string(&serde_json::json!({ "error": failure }));
-    match (format, json) {
-        (Format::Json, Ok(json)) => say(&json),
-        _ => say(&format!("error: {}", failure.message.replace('\n', "\nerror: "))),
+    let value = serde_json::json!({ "error": failure });
+    match format {
+        Format::Json => say(&value.to_string()),
+        Format::Yaml => say(yaml::document(&value).trim_end()),
+        Format::Table | Format::Name => {
+            say(&format!("error: {}", failure.message.replace('\n', "\nerror: ")));
+            if let Some(answer) = &failure.answer {
+                evidence(answer);
+            }
+        }
     }
+}
+
+/// What else the API said of its refusal, and where to read more.
+fn evidence(answer: &ErrorEnvelope) {
+    let listed = answer.details.get("errors").cloned().unwrap_or_default();
+    let problems: Vec<Invalid> = serde_json::from_value(listed).unwrap_or_default();
+    if problems.len() > 1 {
+        for problem in problems {
+            say(&format!("  {} {}", problem.pointer, problem.message));
+        }
+    }
+    if let Some(permission) = answer.details.get("permission").and_then(Value::as_str) {
+        say(&format!("  needed: {permission}"));
+    }
+    if let Some(actions) = answer.details.get("allowed_actions").and_then(Value::as_array) {
+        let actions: Vec<&str> = actions.iter().filter_map(Value::as_str).collect();
+        say(&format!(
+            "  allowed now: {}",
+            if actions.is_empty() { "nothing".to_owned() } else { actions.join(", ") }
+        ));
+    }
+    say(&format!(
+        "  {} · gpuaas explain {} · correlation id {}",
+        answer.code.status(),
+        answer.code,
+        answer.correlation_id
+    ));
 }
 
 fn table(heading: &[&str], rows: &[Vec<String>]) -> String {

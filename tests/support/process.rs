@@ -165,6 +165,12 @@ impl Dev {
         answer["access_token"].as_str().expect("a token").to_owned()
     }
 
+    /// The whole answer to a form.
+    pub fn post_form(&self, path: &str, form: &str) -> String {
+        let head = format!("POST {path} HTTP/1.1\r\ncontent-type: application/x-www-form-urlencoded\r\n");
+        self.send(&head, form)
+    }
+
     /// The status and the JSON body of the answer to a POST.
     pub fn post_as(&self, path: &str, token: &str, body: &Value) -> (u16, Value) {
         let head = format!(

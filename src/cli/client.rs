@@ -1,0 +1,186 @@
+//! Speaking to the platform: one place that knows its address, brings the token, and turns refusals into failures with
+//! the right exit code. A token that has expired is renewed once, where the issuer gave the means to.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use api_types::ErrorEnvelope;
+use domain::{ErrorCode, Secret};
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use uuid::Uuid;
+
+use super::ClientArgs;
+use super::login::oauth;
+use super::profile::{Profiles, check_name};
+use super::session::Session;
+use crate::config::Surroundings;
+use crate::failure::Failure;
+
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+/// Longer than the longest `?wait=`. Streams are read for as long as they last.
+const ANSWER_LIMIT: Duration = Duration::from_secs(90);
+
+pub struct Client {
+    http: reqwest::Client,
+    url: String,
+    project: Option<String>,
+    profile: String,
+    surroundings: Surroundings,
+    /// None where the token came from the environment: then it is not ours to renew.
+    session: Mutex<Option<Session>>,
+    token: Option<Secret<String>>,
+}
+
+impl Client {
+    pub fn open(args: &ClientArgs, surroundings: &Surroundings) -> Result<Client, Failure> {
+        let profiles = Profiles::read(surroundings)?;
+        let name = profiles.name(args.profile.as_deref(), surroundings);
+        check_name(&name)?;
+        let profile = profiles.get(&name)?;
+        let given = args.url.clone().or_else(|| surroundings.url.clone());
+        let url = given.unwrap_or_else(|| profile.url().to_owned()).trim_end_matches('/').to_owned();
+        let project = args.project.clone().or_else(|| surroundings.project.clone()).or(profile.project);
+        let token = surroundings.token.clone().map(Secret::new);
+        let session = if token.is_some() { None } else { Session::read(surroundings, &name)? };
+        Ok(Client {
+            http: http()?,
+            url,
+            project,
+            profile: name,
+            surroundings: surroundings.clone(),
+            session: Mutex::new(session),
+            token,
+        })
+    }
+
+    /// A route of the project that was named by flag, environment or profile.
+    pub fn in_project(&self, path: &str) -> Result<String, Failure> {
+        let project = self.project.as_deref().ok_or_else(|| {
+            Failure::usage("which project? Name it with --project ID, GPUAAS_PROJECT, or `gpuaas config set --project ID`")
+        })?;
+        Ok(format!("/api/v1/projects/{project}{path}"))
+    }
+
+    pub async fn get<T: DeserializeOwned>(&self, path: &str, query: &[(&str, String)]) -> Result<T, Failure> {
+        let answer = self
+            .send(|http| http.request(Method::GET, self.at(path)).query(query).timeout(ANSWER_LIMIT))
+            .await?;
+        body(answer).await
+    }
+
+    /// A change. Its key makes it safe to send again should the answer get lost on the way.
+    pub async fn post<T: DeserializeOwned>(&self, path: &str, sent: &impl Serialize) -> Result<T, Failure> {
+        let key = Uuid::new_v4().to_string();
+        let answer = self.send(|http| {
+            let request = http.request(Method::POST, self.at(path)).timeout(ANSWER_LIMIT);
+            request.header("x-idempotency-key", &key).json(sent)
+        });
+        body(answer.await?).await
+    }
+
+    /// An answer that goes on, such as a stream of events.
+    pub async fn open_stream(&self, path: &str, last_event_id: Option<&str>) -> Result<Response, Failure> {
+        self.send(|http| {
+            let request = http.request(Method::GET, self.at(path)).header("accept", "text/event-stream");
+            match last_event_id {
+                Some(id) => request.header("last-event-id", id),
+                None => request,
+            }
+        })
+        .await
+    }
+
+    fn at(&self, path: &str) -> String {
+        format!("{}{path}", self.url)
+    }
+
+    async fn send(&self, request: impl Fn(&reqwest::Client) -> RequestBuilder) -> Result<Response, Failure> {
+        let token = self.token()?;
+        match self.sent(request(&self.http), &token).await {
+            Err(failure) if expired(&failure) => match self.renewed().await? {
+                Some(token) => self.sent(request(&self.http), &token).await,
+                None => Err(failure),
+            },
+            outcome => outcome,
+        }
+    }
+
+    async fn sent(&self, request: RequestBuilder, token: &Secret<String>) -> Result<Response, Failure> {
+        let answer = request.bearer_auth(token.expose()).send().await;
+        let answer = answer.map_err(|error| unreachable(&self.url, &error))?;
+        if answer.status().is_success() {
+            return Ok(answer);
+        }
+        let (status, text) = (answer.status(), answer.text().await.unwrap_or_default());
+        Err(refusal(status, &text))
+    }
+
+    fn token(&self) -> Result<Secret<String>, Failure> {
+        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = session.as_ref().map(|session| session.access_token.clone());
+        self.token.clone().or(kept).ok_or_else(|| {
+            Failure::auth(format!(
+                "profile {} is not signed in: run `gpuaas login`, or set GPUAAS_TOKEN",
+                self.profile
+            ))
+        })
+    }
+
+    /// A new token, if the issuer gave something to get one by.
+    async fn renewed(&self) -> Result<Option<Secret<String>>, Failure> {
+        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some((session, refresh)) =
+            session.and_then(|s| s.refresh_token.clone().map(|refresh| (s, refresh)))
+        else {
+            return Ok(None);
+        };
+        let session = oauth::refresh(&self.http, session, &refresh).await?;
+        session.write(&self.surroundings, &self.profile)?;
+        let token = session.access_token.clone();
+        *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(session);
+        Ok(Some(token))
+    }
+}
+
+/// The client under all others. It follows no redirects: a token must not travel where nobody meant it to.
+pub fn http() -> Result<reqwest::Client, Failure> {
+    // An error says that a provider is installed already: there is only one we compile.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder()
+        .user_agent(concat!("gpuaas/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(CONNECT_LIMIT)
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
+        .map_err(Failure::server)
+}
+
+pub fn unreachable(url: &str, error: &reqwest::Error) -> Failure {
+    let why = if error.is_timeout() { "it did not answer in time" } else { "it cannot be reached" };
+    Failure::server(format!("{url}: {why}; is the address right? (--url, GPUAAS_BASE_URL or the profile)"))
+}
+
+fn expired(failure: &Failure) -> bool {
+    failure.answer.as_ref().is_some_and(|answer| answer.code == ErrorCode::TokenExpired)
+}
+
+/// A proxy or another server may have answered in the platform's place, and in other words.
+fn refusal(status: StatusCode, text: &str) -> Failure {
+    match serde_json::from_str::<ErrorEnvelope>(text) {
+        Ok(envelope) => Failure::refused(envelope),
+        Err(_) => {
+            Failure::server(format!("the answer {status} is not the platform's: is the address right?"))
+        }
+    }
+}
+
+async fn body<T: DeserializeOwned>(answer: Response) -> Result<T, Failure> {
+    let bytes = answer.bytes().await.map_err(|_| Failure::server("the answer broke off"))?;
+    serde_json::from_slice(&bytes).map_err(|error| {
+        Failure::server(format!(
+            "the answer is not understood: {error}; this command may be older than the platform"
+        ))
+    })
+}
