@@ -5,11 +5,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use activities::Env;
+use activities::{Env, TaskSigners};
 use axum::Router;
 use clients::Clock;
 use clients::clock::SystemClock;
 use clients::oidc::Verifier;
+use clients::seal::Sealer;
 use clients::signing::{SigningKey, SigningKeys};
 use clients::tokens::Minter;
 use clients::wrapping::{Vault, Wrapper, Wrapping};
@@ -28,8 +29,12 @@ pub fn engine(database: PgConnectOptions, config: &Config) -> Engine {
     engine
 }
 
-pub fn workers(engine: &Engine) -> Workers {
-    Workers::start(engine, Arc::new(Env::new(engine.clone())), workflows::registry())
+pub fn workers(engine: &Engine, sealer: Option<Sealer>) -> Workers {
+    let mut env = Env::new(engine.clone());
+    if let Some(sealer) = sealer {
+        env = env.with_signers(TaskSigners::new(sealer));
+    }
+    Workers::start(engine, Arc::new(env), workflows::registry())
 }
 
 /// By what tokens are judged and made. `address` is what the platform calls itself unless it is told.
@@ -42,9 +47,13 @@ pub fn keys(auth: &Auth, address: SocketAddr) -> Result<api::Keys, Failure> {
         // Only where nobody could sign in anyway: what it signs is believed until this process ends.
         None => SigningKeys::one(SigningKey::generate().map_err(Failure::server)?),
     };
+    let sealer = match &auth.sealer {
+        Some(sealer) => sealer.clone(),
+        None => Sealer::from_lines(Sealer::generate_line("unkept").expose()).map_err(Failure::server)?,
+    };
     let own_url = auth.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
     let minter = Minter::new(&own_url, &auth.audience, signing, clock.clone());
-    Ok(api::Keys { verifier: Arc::new(verifier), minter, clock })
+    Ok(api::Keys { verifier: Arc::new(verifier), minter, clock, sealer })
 }
 
 /// Where artifacts are kept; `None` where no registry is configured.

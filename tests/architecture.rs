@@ -12,13 +12,28 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("store", &["domain"]),
     ("clients", &["domain"]),
     ("node-protocol", &["domain"]),
+    ("agent", &["domain", "node-protocol"]),
     ("api-types", &["domain"]),
-    ("activities", &["domain", "engine", "node-protocol", "store"]),
+    ("activities", &["clients", "domain", "engine", "node-protocol", "store"]),
     ("workflows", &["activities", "domain", "engine", "node-protocol", "store"]),
     ("api", &["api-types", "clients", "domain", "engine", "node-protocol", "store", "workflows"]),
     ("bench", &["activities", "clients", "domain", "engine", "store", "workflows"]),
     ("hello", &[]),
-    ("gpuaas", &["activities", "api", "api-types", "clients", "domain", "engine", "store", "workflows"]),
+    (
+        "gpuaas",
+        &[
+            "activities",
+            "agent",
+            "api",
+            "api-types",
+            "clients",
+            "domain",
+            "engine",
+            "node-protocol",
+            "store",
+            "workflows",
+        ],
+    ),
 ];
 
 fn workspace() -> BTreeMap<String, Vec<String>> {

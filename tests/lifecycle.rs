@@ -14,7 +14,8 @@ use workflows::demo::Tour;
 use crate::support::database::TestDatabase;
 
 /// Workflows that have a story here; the registry must not know any other.
-const CHECKED: &[&str] = &["demo.tour", "platform.check_promises"];
+const CHECKED: &[&str] =
+    &["demo.tour", "platform.check_promises", "instance.deploy", "instance.decommission"];
 
 #[test]
 fn every_registered_workflow_is_checked() {

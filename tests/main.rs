@@ -16,6 +16,8 @@ mod dev_stop;
 mod durable;
 mod http;
 mod identity;
+mod instances;
 mod lifecycle;
+mod nodes;
 mod outbox;
 mod support;

@@ -1,10 +1,14 @@
 //! What the stories share.
 
+pub mod agent;
 pub mod cluster;
 pub mod database;
+pub mod docker;
 pub mod failing;
 pub mod image;
+pub mod node;
 pub mod outsider;
+pub mod platform;
 pub mod process;
 pub mod proxy;
 pub mod realm;

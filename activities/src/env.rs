@@ -5,18 +5,32 @@ use std::sync::PoisonError;
 
 use engine::Engine;
 
+use crate::task_signers::TaskSigners;
+
 /// Built once per process by the composition root.
 #[derive(Debug)]
 pub struct Env {
     /// The engine that calls us, for the work that is about the platform itself.
     pub(crate) engine: Engine,
+    /// What signs for the platform, where this process has the key that opens it.
+    signers: Option<TaskSigners>,
     /// What the demo holds; it touches nothing outside this process.
     desk: Mutex<Vec<String>>,
 }
 
 impl Env {
     pub fn new(engine: Engine) -> Env {
-        Env { engine, desk: Mutex::default() }
+        Env { engine, signers: None, desk: Mutex::default() }
+    }
+
+    #[must_use]
+    pub fn with_signers(mut self, signers: TaskSigners) -> Env {
+        self.signers = Some(signers);
+        self
+    }
+
+    pub(crate) fn signers(&self) -> Option<&TaskSigners> {
+        self.signers.as_ref()
     }
 
     pub(crate) fn put_on_desk(&self, thing: &str) {

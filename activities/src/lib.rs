@@ -2,6 +2,9 @@
 
 pub mod demo;
 mod env;
+pub mod instance;
 pub mod promises;
+mod task_signers;
 
 pub use env::Env;
+pub use task_signers::{SignerFault, TaskSigners};

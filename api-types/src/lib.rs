@@ -3,12 +3,15 @@
 //! One file per resource, each with serde for the wire and utoipa for the API document. The server builds its
 //! answers from these types and the command line reads them, so the two cannot drift apart.
 
+pub mod allocation;
+pub mod app_instance;
 pub mod audit;
 pub mod bulk_retry;
 pub mod error;
 pub mod federated_trust;
 pub mod me;
 pub mod member;
+pub mod node;
 pub mod operate;
 pub mod organization;
 pub mod page;
@@ -23,12 +26,18 @@ pub mod token;
 pub mod workflow;
 pub mod wrapping;
 
+pub use allocation::{Allocation, NewAllocation};
+pub use app_instance::{
+    AppInstance, AppInstanceWithRun, InstanceAccess, InstanceAction, InstanceArtifact, InstanceEndpoint,
+    InstanceReason, TeardownReceipt,
+};
 pub use audit::{AuditActor, AuditEntry, AuditResult};
 pub use bulk_retry::{BulkRetry, BulkRetryFilter, BulkRetryReport, BulkVerdict, Verdict};
 pub use error::{ErrorEnvelope, Invalid, Problem};
 pub use federated_trust::{FederatedTrust, NewFederatedTrust};
 pub use me::{Me, MyGrant};
 pub use member::{Member, MemberPatch, NewMember};
+pub use node::{NewNode, Node, NodeAction, NodeWithToken};
 pub use operate::{Operate, Operated};
 pub use organization::{NewOrganization, Organization, OrganizationPatch};
 pub use page::Page;

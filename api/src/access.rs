@@ -8,6 +8,8 @@ pub(crate) enum Access {
     Public,
     /// Anybody who signed in.
     SignedIn,
+    /// The very node that the path names.
+    Node,
     /// Holders of the key in the place that the path names.
     Key(Permission),
 }
@@ -15,7 +17,7 @@ pub(crate) enum Access {
 impl Access {
     pub(crate) fn demand(self) -> Option<Demand> {
         match self {
-            Access::Public | Access::SignedIn => None,
+            Access::Public | Access::SignedIn | Access::Node => None,
             Access::Key(key) => Some(Demand { key, humans_only: false }),
         }
     }
@@ -25,6 +27,7 @@ impl Access {
         match self {
             Access::Public => "public",
             Access::SignedIn => "signed_in",
+            Access::Node => "node",
             Access::Key(key) => key.as_str(),
         }
     }

@@ -25,7 +25,8 @@ use crate::error::ApiError;
 use crate::state::State;
 
 /// Tokens must not stay in anybody's cache (RFC 6749, section 5.1).
-const UNCACHED: [(HeaderName, &str); 2] = [(header::CACHE_CONTROL, "no-store"), (header::PRAGMA, "no-cache")];
+pub(crate) const UNCACHED: [(HeaderName, &str); 2] =
+    [(header::CACHE_CONTROL, "no-store"), (header::PRAGMA, "no-cache")];
 
 /// The longest a token lives that was exchanged for an outside issuer's, whatever the policy says.
 const LONGEST_EXCHANGED: i64 = 900;

@@ -7,7 +7,7 @@ use axum::extract::{RawPathParams, Request, State as Shared};
 use axum::http::HeaderMap;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use domain::{ErrorCode, Refusal, Scope, authorize};
+use domain::{ActorType, ErrorCode, Refusal, Scope, authorize};
 use store::audit::{self, NewEntry};
 use tracing::Span;
 use uuid::Uuid;
@@ -93,6 +93,9 @@ impl Gate {
         } else {
             return Err(ApiError::plain(self.invisible()));
         }
+        if self.access == Access::Node && !is_this_node(caller, params) {
+            return Err(ApiError::plain(ErrorCode::InsufficientPermissions));
+        }
         if let Some(demand) = self.access.demand() {
             authorize(caller.principal(), demand, caller.scope).map_err(|refusal| match refusal {
                 Refusal::Invisible => ApiError::plain(self.invisible()),
@@ -148,6 +151,12 @@ fn denial(answer: &Response) -> Option<ErrorCode> {
     let error = answer.extensions().get::<ApiError>()?;
     let kept = matches!(error.code, ErrorCode::ProjectNotFound | ErrorCode::OrganizationNotFound);
     (error.code.status() == 403 || kept || error.denial).then_some(error.code)
+}
+
+/// A node speaks for itself alone.
+fn is_this_node(caller: &Caller, params: &RawPathParams) -> bool {
+    let named = path::value(params, "id").and_then(|text| text.parse::<Uuid>().ok());
+    caller.principal().actor_type == ActorType::Node && named == Some(caller.principal().id)
 }
 
 fn agree_on_project(headers: &HeaderMap, scope: Scope) -> Result<(), ApiError> {

@@ -46,6 +46,7 @@ struct Known {
 enum Subject {
     User { issuer: String, subject: String, username: Option<String> },
     ServiceAccount(Uuid),
+    Node(Uuid),
 }
 
 impl Identity {
@@ -95,6 +96,7 @@ async fn judge(state: &State, token: &str) -> Result<(Subject, DateTime<Utc>), T
         let claims = state.keys.minter.verify(token)?;
         return match claims.actor_type {
             ActorType::ServiceAccount => Ok((Subject::ServiceAccount(claims.sub), claims.exp)),
+            ActorType::Node => Ok((Subject::Node(claims.sub), claims.exp)),
             _ => Err(TokenFault::Invalid("nothing of its kind signs in here")),
         };
     }
@@ -111,6 +113,12 @@ async fn find(state: &State, subject: &Subject, context: &Context) -> Result<Sta
             tx.rollback().await?;
             let gone = "The service account is disabled or deleted.";
             standing.ok_or_else(|| ApiError::new(ErrorCode::TokenInvalid, gone))
+        }
+        Subject::Node(id) => {
+            let mut tx = state.read().await?;
+            let standing = principals::of_node(&mut tx, *id).await?;
+            tx.rollback().await?;
+            standing.ok_or_else(|| ApiError::new(ErrorCode::TokenInvalid, "The node is not enrolled."))
         }
         Subject::User { issuer, subject, username } => {
             if let Some(standing) = find_user(state, issuer, subject).await? {

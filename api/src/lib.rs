@@ -5,6 +5,8 @@
 //! `gate.rs`; what a change owes besides its effect (audit, first answer), in `mutation.rs`.
 
 mod access;
+mod allocations;
+mod app_instances;
 mod audit;
 mod auth;
 mod body;
@@ -22,6 +24,8 @@ mod me;
 mod members;
 mod metrics;
 mod mutation;
+mod node_agent;
+mod nodes;
 mod openapi;
 mod organizations;
 mod paging;

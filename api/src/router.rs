@@ -12,20 +12,21 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, get as plain_get};
 use axum::{Extension, Router, middleware};
 use domain::Permission::{
-    AllocationsRead, AuditRead, IamMemberManage, IamServiceAccountManage, IamServiceAccountRead,
-    WorkflowsOperate, WorkflowsRead,
+    AllocationsManage, AllocationsRead, AppsInstanceDelete, AppsInstanceRead, AuditRead, IamMemberManage,
+    IamServiceAccountManage, IamServiceAccountRead, NodesManage, WorkflowsOperate, WorkflowsRead,
 };
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::timeout::TimeoutLayer;
 
-use crate::access::Access::{self, Public, SignedIn};
+use crate::access::Access::{self, Node, Public, SignedIn};
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::gate::{Gate, Place, gate};
 use crate::state::State;
 use crate::{
-    audit, auth, body, edge, federated_trusts, health, me, members, metrics, openapi, organizations,
-    policies, projects, registry, roles, schedules, service_accounts, wait, workflows, wrapping,
+    allocations, app_instances, audit, auth, body, edge, federated_trusts, health, me, members, metrics,
+    node_agent, nodes, openapi, organizations, policies, projects, registry, roles, schedules,
+    service_accounts, wait, workflows, wrapping,
 };
 
 pub(crate) const ROOT: &str = "/api/v1";
@@ -34,6 +35,8 @@ pub(crate) const ORGANIZATION: &str = "/api/v1/organizations/{org_id}";
 pub(crate) const ADMIN: &str = "/api/v1/admin";
 /// Routes of other protocols, at the paths that those prescribe; each brings its own proof.
 const OUTSIDE: &str = "";
+/// Where nodes speak to the platform; nobody else does.
+const NODES: &str = "/internal/v1/nodes";
 
 /// The longest a request may take to begin its answer: the longest `?wait=` and some time to work.
 const DEADLINE: Duration = wait::LONGEST.saturating_add(Duration::from_secs(15));
@@ -80,6 +83,30 @@ pub(crate) fn routes() -> Vec<Route> {
         get   (PROJECT,      "/federated-trusts",                  IamServiceAccountRead,   federated_trusts::list()),
         post  (PROJECT,      "/federated-trusts",                  IamServiceAccountManage, federated_trusts::create()),
         delete(PROJECT,      "/federated-trusts/{id}",             IamServiceAccountManage, federated_trusts::delete()),
+
+        get   (PROJECT,      "/app-instances",                     AppsInstanceRead,        app_instances::list()),
+        get   (PROJECT,      "/app-instances/{id}",                AppsInstanceRead,        app_instances::show()),
+        get   (PROJECT,      "/app-instances/{id}/access",         AppsInstanceRead,        app_instances::access()),
+        get   (PROJECT,      "/app-instances/{id}/receipt",        AppsInstanceRead,        app_instances::receipt()),
+        post  (PROJECT,      "/app-instances/{id}/decommission",   AppsInstanceDelete,      app_instances::decommission()),
+
+        get   (PROJECT,      "/allocations",                       AllocationsRead,         allocations::list()),
+        get   (PROJECT,      "/allocations/{id}",                  AllocationsRead,         allocations::show()),
+        get   (ADMIN,        "/allocations",                       AllocationsRead,         allocations::list()),
+        post  (ADMIN,        "/allocations",                       AllocationsManage,       allocations::create()),
+        post  (ADMIN,        "/allocations/{id}/release",          AllocationsManage,       allocations::release()),
+        get   (ADMIN,        "/nodes",                             NodesManage,             nodes::list()),
+        post  (ADMIN,        "/nodes",                             NodesManage,             nodes::create()),
+        get   (ADMIN,        "/nodes/{id}",                        NodesManage,             nodes::show()),
+        post  (ADMIN,        "/nodes/{id}/drain",                  NodesManage,             nodes::drain()),
+        post  (ADMIN,        "/nodes/{id}/activate",               NodesManage,             nodes::activate()),
+
+        post  (NODES,        "/enroll",                            Public,                  node_agent::enroll()),
+        post  (NODES,        "/{id}/token",                        Public,                  node_agent::token()),
+        get   (NODES,        "/{id}/tasks/wait",                   Node,                    node_agent::wait()),
+        post  (NODES,        "/{id}/tasks/{task_id}/progress",     Node,                    node_agent::progress()),
+        post  (NODES,        "/{id}/tasks/{task_id}/result",       Node,                    node_agent::result()),
+        post  (NODES,        "/{id}/heartbeat",                    Node,                    node_agent::heartbeat()),
 
         get   (PROJECT,      "/workflows",                         WorkflowsRead,           workflows::list()),
         get   (PROJECT,      "/workflows/{id}",                    WorkflowsRead,           workflows::show()),
@@ -188,9 +215,9 @@ impl Route {
         }
     }
 
-    /// Whether the route changes something and so honours idempotency keys.
+    /// Whether the route changes something and so honours idempotency keys. What nodes say carries keys of its own.
     pub(crate) fn is_mutation(&self) -> bool {
-        self.method != Method::GET && self.access != Public
+        self.method != Method::GET && !matches!(self.access, Public | Node)
     }
 }
 

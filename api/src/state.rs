@@ -6,16 +6,19 @@ use std::time::Duration;
 
 use clients::Clock;
 use clients::oidc::Verifier;
+use clients::seal::Sealer;
 use clients::tokens::Minter;
 use domain::ErrorCode;
 use engine::Engine;
 use sqlx::{PgPool, PgTransaction};
 use tokio_util::sync::CancellationToken;
+use workflows::TaskSigners;
 
 use crate::depot::Depot;
 use crate::error::ApiError;
 use crate::identity::Identity;
 use crate::metrics::Metrics;
+use crate::node_agent::TaskWatch;
 use crate::places::Places;
 use crate::rate::Limiter;
 
@@ -39,6 +42,8 @@ pub struct Keys {
     pub minter: Minter,
     /// The time by which a token has expired.
     pub clock: Arc<dyn Clock>,
+    /// Secrets at rest.
+    pub sealer: Sealer,
 }
 
 #[derive(Clone)]
@@ -51,6 +56,8 @@ pub struct State {
     pub(crate) places: Arc<Places>,
     pub(crate) limiter: Arc<Limiter>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) signers: TaskSigners,
+    pub(crate) tasks: Arc<TaskWatch>,
     pub(crate) draining: CancellationToken,
     /// The longest that the head of a request, and then its body, may take to arrive.
     pub(crate) receive_within: Duration,
@@ -69,6 +76,8 @@ impl State {
             places: Arc::default(),
             limiter: Arc::default(),
             depot: None,
+            signers: TaskSigners::new(keys.sealer.clone()),
+            tasks: Arc::default(),
             keys,
             engine,
             build,

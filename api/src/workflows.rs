@@ -15,6 +15,7 @@ pub(crate) use operate::{cancel, pause, resume, retry};
 pub(crate) use show::show;
 pub(crate) use stream::stream;
 
+use api_types::WorkflowHandle;
 use domain::{ErrorCode, Scope};
 use engine::inspect::{RunFilter, RunView, runs};
 use sqlx::PgConnection;
@@ -36,6 +37,15 @@ fn href(scope: Scope, run: Uuid) -> String {
         }
         None => format!("{ADMIN}/workflows/{run}"),
     }
+}
+
+/// How an answer names the run that does its work.
+pub(crate) async fn handle_of_run(
+    conn: &mut PgConnection,
+    scope: Scope,
+    run: Uuid,
+) -> Result<WorkflowHandle, ApiError> {
+    Ok(present::handle_of(&present::run(find(conn, scope, run).await?), scope))
 }
 
 /// The run, if it exists and the caller's scope covers it.

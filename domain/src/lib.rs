@@ -14,6 +14,7 @@ pub mod manifest;
 pub mod node;
 pub mod node_task;
 pub mod permission;
+pub mod placement;
 pub mod policy;
 pub mod principal;
 pub mod redact;

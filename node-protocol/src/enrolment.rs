@@ -11,6 +11,11 @@ use crate::report::Inventory;
 /// The body of `POST /internal/v1/nodes/enroll`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({
+    "enrolment_token": "enrol-…", "public_key": "-----BEGIN PUBLIC KEY-----\n…\n-----END PUBLIC KEY-----\n",
+    "address": "10.0.7.2", "driver": "docker", "agent_version": "0.1.0",
+    "inventory": { "cpu_cores": 64, "memory_gib": 512, "gpus": [] }
+}))]
 pub struct Enrol {
     /// Good once.
     #[schema(value_type = String)]
@@ -42,6 +47,7 @@ pub struct Enrolled {
 /// The body of `POST /internal/v1/nodes/{id}/token`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "key_id": "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k", "assertion": "eyJ…" }))]
 pub struct GetToken {
     pub key_id: String,
     /// A JWT of at most a minute, signed by the node's key.

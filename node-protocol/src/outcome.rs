@@ -12,6 +12,10 @@ use crate::signed::Signed;
 /// The body of `POST …/tasks/{task_id}/result`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({
+    "idempotency_key": "01970000-0000-7000-8000-000000000009/launch_workload/do",
+    "outcome": { "status": "failed", "reason": "image_pull_failed", "message": "manifest unknown" }
+}))]
 pub struct TaskResult {
     pub idempotency_key: String,
     pub outcome: Outcome,
@@ -77,6 +81,7 @@ pub struct Launched {
 /// The body of `POST …/tasks/{task_id}/progress`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "phase": "oci.launch", "bytes_done": 1048576, "bytes_total": 73400320 }))]
 pub struct Progress {
     /// `pulling`, `starting`, `probing`, `removing`.
     pub phase: String,

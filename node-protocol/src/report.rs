@@ -31,6 +31,7 @@ pub struct Gpu {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "sequence": 7, "agent_version": "0.1.0", "workloads": [] }))]
 pub struct Heartbeat {
     /// Rises with every report of this node, over restarts too.
     #[schema(minimum = 1)]

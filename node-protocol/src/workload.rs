@@ -25,9 +25,6 @@ pub struct Workload {
     pub resources: Resources,
     #[serde(default)]
     pub read_only_root: bool,
-    /// Small files the workload finds under `/run/gpuaas`, by name.
-    #[serde(default)]
-    pub files: BTreeMap<String, String>,
 }
 
 impl Workload {
@@ -47,7 +44,7 @@ impl Workload {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Image {
-    /// `host:port` of the registry; none means that the image must be on the node already.
+    /// `host:port` of the registry; none means that the image must be on the node already, under its own id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registry: Option<String>,
     pub repository: String,
@@ -59,7 +56,7 @@ impl Image {
     pub fn reference(&self) -> String {
         match &self.registry {
             Some(registry) => format!("{registry}/{}@{}", self.repository, self.digest),
-            None => format!("{}@{}", self.repository, self.digest),
+            None => self.digest.clone(),
         }
     }
 }
@@ -137,7 +134,7 @@ mod tests {
             digest: digest.clone(),
         };
         assert_eq!(image.reference(), format!("127.0.0.1:5000/gpuaas/apps/p/a@{digest}"));
-        assert_eq!(Image { registry: None, ..image }.reference(), format!("gpuaas/apps/p/a@{digest}"));
+        assert_eq!(Image { registry: None, ..image }.reference(), digest);
     }
 
     #[test]

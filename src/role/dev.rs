@@ -133,7 +133,8 @@ impl Start<'_> {
         let ready = Ready::new(address, host, &logins.application, self.data, cluster.as_deref());
         let engine = wire::engine(logins.application, self.config);
         seed::plant(engine.pool()).await.map_err(Failure::server)?;
-        let mut serving = Serving::start(engine, Some(front), true).await?;
+        let sealer = Some(front.keys.sealer.clone());
+        let mut serving = Serving::start(engine, Some(front), true, sealer).await?;
         tokio::select! {
             () = serving.ready() => {}
             () = stop.asked.cancelled() => {}

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use axum::Router;
 use clap::Args;
+use clients::seal::Sealer;
 use engine::{Engine, Workers};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Connection};
@@ -52,7 +53,8 @@ pub async fn run(config: &Config, args: &ServeArgs) -> Result<(), Failure> {
     }
     check_schema(&database).await?;
     let front = if args.workers_only { None } else { Some(front(config).await?) };
-    let mut serving = Serving::start(wire::engine(database, config), front, !args.api_only).await?;
+    let sealer = config.auth.sealer.clone();
+    let mut serving = Serving::start(wire::engine(database, config), front, !args.api_only, sealer).await?;
     info!(api = !args.workers_only, workers = !args.api_only, "serving");
     let outcome = tokio::select! {
         () = stop.asked.cancelled() => Ok(()),
@@ -79,10 +81,16 @@ pub struct Serving {
 }
 
 impl Serving {
-    pub async fn start(engine: Engine, front: Option<Front>, with_workers: bool) -> Result<Serving, Failure> {
+    /// Workers without a sealing key leave to others what needs one.
+    pub async fn start(
+        engine: Engine,
+        front: Option<Front>,
+        with_workers: bool,
+        sealer: Option<Sealer>,
+    ) -> Result<Serving, Failure> {
         workflows::declare_schedules(&engine).await.map_err(Failure::server)?;
         let closing = CancellationToken::new();
-        let workers = with_workers.then(|| wire::workers(&engine));
+        let workers = with_workers.then(|| wire::workers(&engine, sealer));
         let api = front.map(|front| tokio::spawn(wire::api(front, engine.clone(), closing.clone())));
         Ok(Serving { engine, closing, api, workers })
     }

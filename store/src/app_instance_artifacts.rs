@@ -21,7 +21,7 @@ pub enum Standing {
 }
 
 impl Standing {
-    const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Standing::Serving => "serving",
             Standing::Target => "target",
@@ -60,6 +60,25 @@ pub async fn clear(conn: &mut PgConnection, instance: Uuid, standing: Standing) 
         "delete from app_instance_artifacts where instance_id = $1 and standing = $2",
         instance,
         standing.as_str()
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// What had one standing has the other from now on, and nothing else has.
+pub async fn promote(
+    conn: &mut PgConnection,
+    instance: Uuid,
+    from: Standing,
+    to: Standing,
+) -> sqlx::Result<()> {
+    clear(conn, instance, to).await?;
+    sqlx::query!(
+        "update app_instance_artifacts set standing = $3 where instance_id = $1 and standing = $2",
+        instance,
+        from.as_str(),
+        to.as_str()
     )
     .execute(conn)
     .await?;

@@ -3,7 +3,7 @@
 
 mod read;
 
-pub use read::{Filter, find, find_locked, list, of, on_allocation, using_version};
+pub use read::{Filter, count_on_node, find, find_locked, list, of, on_allocation, using_version};
 
 use chrono::{DateTime, Utc};
 use domain::{InstanceStatus, StatusReason};
@@ -150,6 +150,42 @@ pub async fn move_to(
     .execute(conn)
     .await?;
     Ok(moved.rows_affected() == 1)
+}
+
+/// Says why the instance is not what it should be, wherever it stands.
+pub async fn note_reason(conn: &mut PgConnection, id: Uuid, why: &Why) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update app_instances set status_reason = $2, status_message = $3, updated_at = engine.now() where id = $1",
+        id,
+        why.reason.as_str(),
+        why.message
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Where the workload is reached.
+pub async fn set_endpoints(conn: &mut PgConnection, id: Uuid, endpoints: &Value) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update app_instances set endpoints = $2, updated_at = engine.now() where id = $1",
+        id,
+        endpoints
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+pub async fn set_last_operation(conn: &mut PgConnection, id: Uuid, operation: &Value) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update app_instances set last_operation = $2, updated_at = engine.now() where id = $1",
+        id,
+        operation
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 /// A lifecycle run starts: everything of an older generation is fenced off from now on.

@@ -7,6 +7,7 @@
 pub mod allocations;
 pub mod app_artifacts;
 pub mod app_instance_artifacts;
+pub mod app_instance_releases;
 pub mod app_instances;
 pub mod audit;
 pub mod custom_roles;
@@ -25,12 +26,16 @@ pub mod publish_intents;
 pub mod pull_intents;
 pub mod registry_credentials;
 pub mod registry_pushes;
+pub mod resource_ledger;
 pub mod roles;
 pub mod server;
 pub mod service_account_keys;
 pub mod service_accounts;
 pub mod signing_keys;
+pub mod task_signers;
+pub mod teardowns;
 pub mod used_assertions;
+pub mod used_node_assertions;
 pub mod users;
 pub mod wrapped_secrets;
 

@@ -58,6 +58,11 @@ pub struct NewNodeTask<'a> {
     pub trace_id: Option<&'a str>,
 }
 
+/// What a task's secrets are sealed for: this row and no other.
+pub fn sealed_for(id: Uuid) -> String {
+    format!("node_tasks.sealed:{id}")
+}
+
 /// Answers the task of this key: the new one, or the one that an earlier try made, now of the later epoch.
 pub async fn insert(conn: &mut PgConnection, new: &NewNodeTask<'_>) -> sqlx::Result<Uuid> {
     let (run_id, signal) = new.wakes.unzip();
@@ -99,6 +104,31 @@ pub async fn find(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<Node
     .await
 }
 
+pub async fn find_by_key(conn: &mut PgConnection, key: &str) -> sqlx::Result<Option<NodeTask>> {
+    sqlx::query_as!(
+        NodeTask,
+        "select id, node_id, project_id, instance_id, kind, idempotency_key, generation, epoch, run_id, signal, input, sealed,
+                status, lease_expires_at, handed_out, progress, result, correlation_id, created_at, finished_at
+         from node_tasks where idempotency_key = $1",
+        key
+    )
+    .fetch_optional(conn)
+    .await
+}
+
+/// What a run asked of nodes and waits or waited for, newest first.
+pub async fn of_run(conn: &mut PgConnection, run: Uuid) -> sqlx::Result<Vec<NodeTask>> {
+    sqlx::query_as!(
+        NodeTask,
+        "select id, node_id, project_id, instance_id, kind, idempotency_key, generation, epoch, run_id, signal, input, sealed,
+                status, lease_expires_at, handed_out, progress, result, correlation_id, created_at, finished_at
+         from node_tasks where run_id = $1 order by id desc",
+        run
+    )
+    .fetch_all(conn)
+    .await
+}
+
 /// Hands the node its oldest task that nobody works on. Two polls of one node get two different tasks.
 pub async fn hand_out(
     conn: &mut PgConnection,
@@ -119,6 +149,16 @@ pub async fn hand_out(
         lease.as_seconds_f64()
     )
     .fetch_optional(conn)
+    .await
+}
+
+/// The nodes that could be handed a task right now.
+pub async fn nodes_with_work(conn: &mut PgConnection) -> sqlx::Result<Vec<Uuid>> {
+    sqlx::query_scalar!(
+        "select distinct node_id from node_tasks
+         where finished_at is null and (lease_expires_at is null or lease_expires_at <= engine.now())"
+    )
+    .fetch_all(conn)
     .await
 }
 

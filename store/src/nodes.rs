@@ -143,6 +143,13 @@ pub async fn public_key(conn: &mut PgConnection, id: Uuid, key_id: &str) -> sqlx
     Ok(key.flatten())
 }
 
+/// The key a node enrolled with, as PEM: what it signs is judged by it.
+pub async fn enrolled_key(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<String>> {
+    let key =
+        sqlx::query_scalar!("select public_key from nodes where id = $1", id).fetch_optional(conn).await?;
+    Ok(key.flatten())
+}
+
 /// Moves a node along the table of legal moves. False when it stands elsewhere or the move is not legal.
 pub async fn move_to(
     conn: &mut PgConnection,

@@ -68,6 +68,18 @@ pub async fn of_service_account(conn: &mut PgConnection, id: Uuid) -> sqlx::Resu
     Ok(Some(Standing { principal, name: account.name, platform_role: None, requests_per_minute, version }))
 }
 
+/// A node that has enrolled. It holds no keys: its routes ask who it is, not what it may do elsewhere.
+pub async fn of_node(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<Standing>> {
+    let version = version(conn).await?;
+    let name = sqlx::query_scalar!("select name from nodes where id = $1 and key_id is not null", id)
+        .fetch_optional(&mut *conn)
+        .await?;
+    let Some(name) = name else { return Ok(None) };
+    let principal = Principal { id, actor_type: ActorType::Node, grants: Vec::new() };
+    let requests_per_minute = requests_per_minute(conn, Subject::default()).await?;
+    Ok(Some(Standing { principal, name, platform_role: None, requests_per_minute, version }))
+}
+
 async fn requests_per_minute(conn: &mut PgConnection, subject: Subject) -> sqlx::Result<u32> {
     let limit = policies::resolve(conn, PolicyKey::ApiRequestsPerMinute, subject).await?;
     Ok(limit.value.as_u64().and_then(|limit| u32::try_from(limit).ok()).unwrap_or(u32::MAX))

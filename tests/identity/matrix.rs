@@ -94,6 +94,10 @@ fn expected(route: &Route, who: &Somebody) -> Option<(u16, &'static str)> {
     if route.access == "signed_in" {
         return None;
     }
+    // Nobody here is a node.
+    if route.access == "node" {
+        return Some((403, "insufficient_permissions"));
+    }
     let key: Permission = route.access.parse().expect("a permission key");
     let (held, invisible) = match route.place {
         Place::Project => (project, (404, "project_not_found")),
@@ -147,6 +151,7 @@ fn filled(template: &str) -> String {
         template.replace("{project_id}", &EXAMPLE.to_string()).replace("{org_id}", &DEMO.to_string());
     for (name, value) in [
         ("{id}", Uuid::now_v7().to_string()),
+        ("{task_id}", Uuid::now_v7().to_string()),
         ("{name}", "nothing".to_owned()),
         ("{scope}", "global".to_owned()),
         ("{scope_id}", "global".to_owned()),

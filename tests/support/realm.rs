@@ -9,6 +9,7 @@ use api::Keys;
 use chrono::{DateTime, TimeDelta, Utc};
 use clients::clock::ManualClock;
 use clients::oidc::{Issuer, IssuerKeys, Verifier};
+use clients::seal::Sealer;
 use clients::signing::{SigningKey, SigningKeys};
 use clients::tokens::Minter;
 use domain::{OrganizationRole, PlatformRole, ProjectRole, Scope};
@@ -49,7 +50,8 @@ impl Realm {
         let verifier = Verifier::new(vec![trusted], true, clock.clone()).expect("a verifier");
         let own = SigningKeys::one(SigningKey::generate().expect("a key"));
         let minter = Minter::new(PLATFORM, AUDIENCE, own, clock.clone());
-        let keys = Keys { verifier: Arc::new(verifier), minter, clock: clock.clone() };
+        let sealer = Sealer::from_lines(Sealer::generate_line("story").expose()).expect("a sealer");
+        let keys = Keys { verifier: Arc::new(verifier), minter, clock: clock.clone(), sealer };
         Realm { issuer, clock, keys }
     }
 

@@ -3,14 +3,23 @@
 
 pub mod check_promises;
 pub mod demo;
+pub mod instance;
+
+pub use activities::{SignerFault, TaskSigners};
 
 use activities::Env;
 use engine::{Engine, Registry, ScheduleError};
 
 use self::check_promises::{CheckPromises, NIGHTLY};
+use self::instance::decommission::DecommissionInstance;
+use self::instance::deploy::DeployInstance;
 
 pub fn registry() -> Registry<Env> {
-    Registry::new().with::<CheckPromises>().with::<demo::Tour>()
+    Registry::new()
+        .with::<CheckPromises>()
+        .with::<demo::Tour>()
+        .with::<DeployInstance>()
+        .with::<DecommissionInstance>()
 }
 
 /// Every process declares them when it starts, so a release brings its schedules with it.

@@ -10,6 +10,7 @@ use axum::middleware::Next;
 use chrono::TimeDelta;
 use clients::clock::SystemClock;
 use clients::oidc::Verifier;
+use clients::seal::Sealer;
 use clients::signing::{SigningKey, SigningKeys};
 use clients::tokens::{Bearer, Minter};
 use domain::{ActorType, Principal, Scope};
@@ -37,7 +38,8 @@ fn state() -> State {
     let verifier = Arc::new(Verifier::new(Vec::new(), false, clock.clone()).unwrap());
     let signing = SigningKeys::one(SigningKey::generate().unwrap());
     let minter = Minter::new("https://gpuaas.test", "gpuaas", signing, clock.clone());
-    State::new(Engine::new(nowhere, Settings::default()), build, Keys { verifier, minter, clock })
+    let sealer = Sealer::from_lines(Sealer::generate_line("test").expose()).unwrap();
+    State::new(Engine::new(nowhere, Settings::default()), build, Keys { verifier, minter, clock, sealer })
 }
 
 /// Every route as it is behind its gate, which let somebody in who holds nothing.

@@ -106,3 +106,14 @@ pub async fn on_allocation(conn: &mut PgConnection, allocation: Uuid) -> sqlx::R
     .fetch_all(conn)
     .await
 }
+
+/// How many instances stand on a node, whoever's.
+pub async fn count_on_node(conn: &mut PgConnection, node: Uuid) -> sqlx::Result<i32> {
+    sqlx::query_scalar!(
+        r#"select count(*)::integer as "count!" from app_instances i join allocations a on a.id = i.allocation_id
+           where a.node_id = $1 and i.status not in ('requested', 'decommissioned')"#,
+        node
+    )
+    .fetch_one(conn)
+    .await
+}

@@ -66,7 +66,13 @@ impl<'a> Fixtures<'a> {
             ("project", name) if name.ends_with("_member") => self.member(name, project, fresh).await,
             ("project", name) if name.contains("service_account") => self.machine(name, fresh).await,
             ("project", name) if name.ends_with("_trust") => self.trust(name, fresh).await,
+            ("project", "decommission_app_instance") => {
+                let path = format!("/app-instances/{}/decommission", self.instance().await);
+                ask(Method::POST, project(&path), json!({}))
+            }
             ("project", name) if name.ends_with("_workflow") => self.run(name, project).await,
+            ("admin", name) if name.ends_with("_node") => self.node(name, fresh).await,
+            ("admin", name) if name.ends_with("_allocation") => self.allocation(name, fresh).await,
             ("admin", name) if name.ends_with("_workflow") => self.run(name, admin).await,
             ("admin", "bulk_retry_workflows") => {
                 let run = self.paused().await;
@@ -148,6 +154,60 @@ impl<'a> Fixtures<'a> {
             return ask(Method::POST, all, body);
         }
         ask(Method::DELETE, format!("{all}/{}", self.make(&all, body).await), json!({}))
+    }
+
+    async fn node(&self, name: &str, fresh: String) -> Ask {
+        let all = admin("/nodes");
+        if name == "create_node" {
+            return ask(Method::POST, all, json!({ "name": fresh }));
+        }
+        let node = self.enrolled(&fresh).await;
+        let verb = name.trim_end_matches("_node");
+        ask(Method::POST, format!("{all}/{node}/{verb}"), json!({}))
+    }
+
+    async fn allocation(&self, name: &str, fresh: String) -> Ask {
+        let all = admin("/allocations");
+        let node = self.enrolled(&fresh).await;
+        let body = json!({ "project_id": realm::EXAMPLE, "node_id": node, "capacity_shape": "gpu_slice" });
+        if name == "create_allocation" {
+            return ask(Method::POST, all, body);
+        }
+        let one = self.make(&all, body).await;
+        ask(Method::POST, format!("{all}/{one}/release"), json!({}))
+    }
+
+    async fn enrolled(&self, name: &str) -> Uuid {
+        crate::support::node::Node::enrol(self.http, name).await.id
+    }
+
+    /// One that was asked for and stands nowhere yet.
+    async fn instance(&self) -> Uuid {
+        let id = Uuid::now_v7();
+        let nothing = json!({});
+        let new = store::app_instances::NewAppInstance {
+            id,
+            org_id: DEMO,
+            project_id: realm::EXAMPLE,
+            app_slug: "hello",
+            version: "1.0.0",
+            display_name: "hello",
+            operating_mode: "tenant_dedicated",
+            control_plane_scope: "project",
+            runtime_backend: "launchable_oci",
+            allocation_id: None,
+            placement_intent: &nothing,
+            config: &nothing,
+            resources: &nothing,
+            variant: None,
+            packages: &nothing,
+            credentials: &nothing,
+            correlation_id: "c-fixture",
+            created_by: Uuid::nil(),
+        };
+        let mut conn = self.story.pool.acquire().await.unwrap();
+        store::app_instances::insert(&mut conn, &new).await.unwrap();
+        id
     }
 
     async fn run(&self, name: &str, place: fn(&str) -> String) -> Ask {

@@ -1,0 +1,102 @@
+//! The effects of an instance's lifecycle: on its rows, and through tasks on its node.
+
+mod begin;
+mod launch;
+mod probe;
+mod receipt;
+mod remove;
+mod reserve;
+
+pub use begin::BeginDeploy;
+pub use launch::{LAUNCHED, LaunchWorkload};
+pub use probe::{HEALTHY, ProbeWorkload};
+pub use receipt::SignReceipt;
+pub use remove::{REMOVED, RemoveWorkload};
+pub use reserve::{Grant, Placement, ReservePlacement, candidate};
+
+use domain::EventType;
+use domain::event::NewEvent;
+use engine::{Call, Fault};
+use serde_json::{Value, json};
+use sqlx::PgConnection;
+use store::app_instances::{self, AppInstance};
+use store::node_tasks::NewNodeTask;
+use store::outbox;
+use store::resource_ledger::Holder;
+use uuid::Uuid;
+
+/// The instance, held still until the transaction ends. A run never outlives its instance's row.
+pub async fn held(conn: &mut PgConnection, instance: Uuid) -> Result<AppInstance, Fault> {
+    let found = app_instances::find_locked(conn, instance).await?;
+    found.ok_or_else(|| Fault::terminal("no_such_instance", format!("there is no instance {instance}")))
+}
+
+/// Tells of an instance as it is now, last in the transaction that changed it.
+pub async fn tell(
+    conn: &mut PgConnection,
+    instance: Uuid,
+    kind: EventType,
+    operation: &str,
+    correlation_id: &str,
+) -> Result<(), Fault> {
+    let now = held(conn, instance).await?;
+    let owner = (now.org_id, now.project_id);
+    let event = NewEvent::of_project(owner, kind, now.id, &public(&now, operation), correlation_id);
+    outbox::insert(conn, &event).await?;
+    Ok(())
+}
+
+fn public(instance: &AppInstance, operation: &str) -> Value {
+    json!({
+        "id": instance.id, "app_slug": instance.app_slug, "version": instance.version,
+        "display_name": instance.display_name, "status": instance.status, "operation": operation,
+        "status_reason": instance.status_reason, "message": instance.status_message,
+        "allocation_id": instance.allocation_id, "generation": instance.generation,
+    })
+}
+
+fn holder<'a>(instance: &AppInstance, call: &'a Call) -> Holder<'a> {
+    Holder {
+        org_id: instance.org_id,
+        project_id: instance.project_id,
+        instance_id: instance.id,
+        run_id: call.run,
+        correlation_id: &call.correlation_id,
+    }
+}
+
+/// A task for the instance's node, on behalf of this call. The run waits for `signal`.
+struct Order<'a> {
+    instance: &'a AppInstance,
+    node: Uuid,
+    generation: i64,
+    kind: &'a str,
+    input: &'a Value,
+    signal: Option<&'a str>,
+}
+
+impl Order<'_> {
+    fn task<'a>(&'a self, call: &'a Call) -> NewNodeTask<'a> {
+        NewNodeTask {
+            id: Uuid::now_v7(),
+            node_id: self.node,
+            org_id: Some(self.instance.org_id),
+            project_id: Some(self.instance.project_id),
+            instance_id: Some(self.instance.id),
+            kind: self.kind,
+            idempotency_key: &call.idempotency_key,
+            generation: self.generation,
+            epoch: call.epoch,
+            wakes: self.signal.map(|signal| (call.run, signal)),
+            input: self.input,
+            sealed: None,
+            correlation_id: &call.correlation_id,
+            trace_id: call.trace_id.as_deref(),
+        }
+    }
+}
+
+/// What a row of ours says that this release cannot read needs a person, not a repetition.
+fn unreadable(error: &dyn std::fmt::Display) -> Fault {
+    Fault::needs_operator("unreadable", error.to_string())
+}

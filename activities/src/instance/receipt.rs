@@ -1,0 +1,68 @@
+//! Checks a node's evidence against the key the node enrolled with, and makes the platform's receipt of it.
+
+use engine::{Activity, Call, Fault};
+use node_protocol::{Evidence, PublicKey, Receipt, Signed};
+use serde::{Deserialize, Serialize};
+use store::resource_ledger as ledger;
+use store::{app_instances, nodes};
+use uuid::Uuid;
+
+use super::unreadable;
+use crate::{Env, SignerFault};
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SignReceipt {
+    pub instance: Uuid,
+    pub node_id: Uuid,
+    pub evidence: Signed,
+}
+
+impl Activity for SignReceipt {
+    const NAME: &'static str = "sign_receipt";
+    type Env = Env;
+    type Output = Signed;
+
+    async fn run(&self, env: &Env, _call: &Call) -> Result<Signed, Fault> {
+        let signers = env.signers().ok_or_else(|| {
+            Fault::needs_operator(
+                "no_sealing_key",
+                "this process has no sealing key, so it cannot sign receipts",
+            )
+        })?;
+        let mut tx = env.engine.pool().begin().await?;
+        let gone = |what: &str| Fault::terminal("gone", format!("the {what} is gone"));
+        let instance = app_instances::find(&mut tx, self.instance).await?.ok_or_else(|| gone("instance"))?;
+        let node_key = nodes::enrolled_key(&mut tx, self.node_id).await?.ok_or_else(|| gone("node"))?;
+        let evidence = self.checked(&node_key)?;
+        let held = ledger::balance(&mut tx, instance.id).await?;
+        let receipt = Receipt {
+            instance_id: instance.id,
+            project_id: instance.project_id,
+            node_id: self.node_id,
+            node_key,
+            evidence: self.evidence.clone(),
+            released: held.iter().map(|held| format!("{}:{}", held.kind, held.resource)).collect(),
+            decommissioned_at: evidence.observed_at,
+        };
+        let (key, _) = signers.active(&mut tx).await.map_err(|fault| match fault {
+            SignerFault::Database(error) => error.into(),
+            other => Fault::needs_operator("signer", other.to_string()),
+        })?;
+        tx.commit().await?;
+        Signed::sign(&receipt, &key).map_err(|fault| unreadable(&fault))
+    }
+}
+
+impl SignReceipt {
+    fn checked(&self, node_key: &str) -> Result<Evidence, Fault> {
+        let key = PublicKey::from_pem(node_key).map_err(|fault| unreadable(&fault))?;
+        let evidence: Evidence = self.evidence.open(&key).map_err(|fault| unreadable(&fault))?;
+        let about_this = evidence.instance_id == self.instance && evidence.node_id == self.node_id;
+        if about_this && evidence.is_clean() {
+            return Ok(evidence);
+        }
+        let message =
+            format!("the node's evidence does not show a clean teardown: {:?} remain", evidence.remaining);
+        Err(Fault::needs_operator("teardown_unproven", message))
+    }
+}

@@ -1,0 +1,268 @@
+//! The agent's life: ask for tasks, do them, tell; and beat. Tasks of one instance take turns; whatever the platform or
+//! the engine does, the loops go on.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use node_protocol::{Envelope, Key, Keyring, Outcome, Progress, Refusal, Signed, Task, TaskFault};
+use rand::Rng;
+use tokio::sync::{Mutex as Turn, Semaphore, watch};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use uuid::Uuid;
+
+use crate::drivers::Driver;
+use crate::execute::Doing;
+use crate::home::{Home, HomeFault};
+use crate::journal::{Journal, JournalFault, Verdict};
+use crate::platform::{Now, Platform, PlatformFault};
+use crate::report;
+
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub agent_version: String,
+    /// How long one question for a task waits for its answer.
+    pub poll: Duration,
+    /// The longest pause after the platform did not answer.
+    pub longest_pause: Duration,
+    /// So many tasks are done at once.
+    pub at_once: usize,
+}
+
+impl Settings {
+    pub fn new(agent_version: &str) -> Settings {
+        Settings {
+            agent_version: agent_version.to_owned(),
+            poll: Duration::from_secs(30),
+            longest_pause: Duration::from_secs(15),
+            at_once: 16,
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum AgentFault {
+    #[error(transparent)]
+    Home(#[from] HomeFault),
+    #[error(transparent)]
+    Journal(#[from] JournalFault),
+    #[error(transparent)]
+    Platform(#[from] PlatformFault),
+}
+
+pub struct Agent<D> {
+    inner: Arc<Inner<D>>,
+}
+
+struct Inner<D> {
+    driver: D,
+    home: Home,
+    key: Key,
+    platform: Platform,
+    journal: Journal,
+    keyring: Mutex<Keyring>,
+    turns: Mutex<HashMap<Uuid, Arc<Turn<()>>>>,
+    settings: Settings,
+    now: Now,
+}
+
+impl<D: Driver> Agent<D> {
+    /// A node that has enrolled, as its folder tells.
+    pub fn open(home: Home, driver: D, settings: Settings, now: Now) -> Result<Agent<D>, AgentFault> {
+        let (identity, key, keyring) = (home.identity()?, home.key()?, home.keyring()?);
+        let journal = Journal::open(&home.journal())?;
+        let platform = Platform::new(identity, key.clone(), Arc::clone(&now))?;
+        let (keyring, turns) = (Mutex::new(keyring), Mutex::default());
+        let inner = Inner { driver, home, key, platform, journal, keyring, turns, settings, now };
+        Ok(Agent { inner: Arc::new(inner) })
+    }
+
+    /// Until `stop`; what is being done then is left to the next start, which finds it in the journal.
+    pub async fn run(&self, stop: CancellationToken) {
+        let (polling, beating) = (self.inner.poll(), self.inner.beat());
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = polling => {}
+            () = beating => {}
+        }
+    }
+}
+
+impl<D: Driver> Inner<D> {
+    async fn poll(self: &Arc<Self>) {
+        let (tasks, slots) = (TaskTracker::new(), Arc::new(Semaphore::new(self.settings.at_once)));
+        let mut trouble = 0;
+        self.tell_what_is_untold().await;
+        loop {
+            let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
+            match self.platform.next(self.settings.poll).await {
+                Ok(Some(signed)) => {
+                    trouble = 0;
+                    let agent = Arc::clone(self);
+                    tasks.spawn(async move {
+                        agent.take(signed).await;
+                        drop(slot);
+                    });
+                }
+                Ok(None) => trouble = 0,
+                Err(fault) => {
+                    tracing::warn!(%fault, "no task could be asked for");
+                    trouble += 1;
+                    sleep(self.pause(trouble)).await;
+                    self.tell_what_is_untold().await;
+                }
+            }
+        }
+    }
+
+    /// Believes, judges, does and tells one task.
+    async fn take(&self, signed: Signed) {
+        let keyring = self.keyring().clone();
+        let task = match Envelope::open(&signed, &keyring, self.platform.node_id()) {
+            Ok(task) => task,
+            // Nobody of ours asked, so nobody is answered.
+            Err(refusal) => return tracing::error!(%refusal, "a task that is not the platform's was dropped"),
+        };
+        let turn = self.turn(task.instance_id);
+        let _turn = turn.lock().await;
+        let outcome = match task.in_time((self.now)()) {
+            Ok(()) => self.judge_and_do(&task).await,
+            Err(refusal) => Ok(Some(Outcome::Refused { refusal })),
+        };
+        match outcome {
+            Ok(Some(outcome)) => self.tell(task.task_id, &task.idempotency_key, &outcome).await,
+            Ok(None) => {}
+            // Without its journal the agent does nothing: it could not know what it did.
+            Err(fault) => tracing::error!(%fault, task = %task.task_id, "the journal cannot be written"),
+        }
+    }
+
+    async fn judge_and_do(&self, envelope: &Envelope) -> Result<Option<Outcome>, JournalFault> {
+        let refused = |refusal| Ok(Some(Outcome::Refused { refusal }));
+        let task = match Task::read(&envelope.kind, &envelope.input) {
+            Ok(task) => task,
+            Err(TaskFault::UnknownKind(_)) => return refused(Refusal::UnknownKind),
+            Err(TaskFault::BadInput { .. }) => return refused(Refusal::BadInput),
+        };
+        let removal = match &task {
+            Task::OciRemove(remove) | Task::ComposeRemove(remove) => Some(remove),
+            _ => None,
+        };
+        match self.journal.admit(envelope, removal.is_some())? {
+            Verdict::Refuse(refusal) => return refused(refusal),
+            Verdict::Known(outcome) => return Ok(Some(outcome)),
+            Verdict::Do => {}
+        }
+        if let Some(remove) = removal {
+            self.journal.bury(remove.instance_id, remove.generations)?;
+        }
+        let outcome = self.perform(envelope, &task).await;
+        self.journal.finish(&envelope.idempotency_key, &outcome)?;
+        Ok(Some(outcome))
+    }
+
+    async fn perform(&self, envelope: &Envelope, task: &Task) -> Outcome {
+        let (told, mut news) = watch::channel((0, 0));
+        let doing =
+            Doing { driver: &self.driver, key: &self.key, task: envelope, now: (self.now)(), told: &told };
+        // Telling of progress keeps the lease; a third of it leaves room for two that get lost.
+        let every = Duration::from_secs(u64::from(envelope.lease_seconds.max(3)) / 3);
+        let tell = async {
+            loop {
+                tokio::select! {
+                    _ = news.changed() => sleep(Duration::from_secs(1)).await,
+                    () = sleep(every) => {}
+                }
+                let (bytes_done, bytes_total) = *news.borrow_and_update();
+                let progress = Progress { phase: envelope.kind.clone(), bytes_done, bytes_total };
+                if let Err(fault) = self.platform.progress(envelope.task_id, &progress).await {
+                    tracing::debug!(%fault, "progress could not be told");
+                }
+            }
+        };
+        tokio::select! {
+            outcome = doing.perform(task) => outcome,
+            () = tell => Outcome::Refused { refusal: Refusal::Expired },
+        }
+    }
+
+    /// Until the platform has it. What it does not know any more is not told again.
+    async fn tell(&self, task: Uuid, key: &str, outcome: &Outcome) {
+        for trouble in 1.. {
+            match self.platform.result(task, key, outcome).await {
+                Ok(()) => break,
+                Err(PlatformFault::Refused { status, message }) => {
+                    tracing::warn!(status, message, %task, "a result was not taken");
+                    break;
+                }
+                Err(fault) => {
+                    tracing::warn!(%fault, %task, "a result could not be told yet");
+                    sleep(self.pause(trouble)).await;
+                }
+            }
+        }
+        if let Err(fault) = self.journal.told(key) {
+            tracing::error!(%fault, "the journal cannot be written");
+        }
+    }
+
+    /// Results of a life before this one, or of a time when the platform was away.
+    async fn tell_what_is_untold(&self) {
+        for (task, key, outcome) in self.journal.untold() {
+            match self.platform.result(task, &key, &outcome).await {
+                Ok(()) | Err(PlatformFault::Refused { .. }) => {
+                    let _ = self.journal.told(&key);
+                }
+                Err(_) => return,
+            }
+        }
+    }
+
+    async fn beat(&self) {
+        let mut every = Duration::from_secs(1);
+        loop {
+            match report::heartbeat(&self.driver, &self.journal, &self.settings.agent_version).await {
+                Ok(beat) => match self.platform.heartbeat(&beat).await {
+                    Ok(answer) => {
+                        every = Duration::from_secs(u64::from(answer.heartbeat_seconds.max(1)));
+                        self.follow(&answer.keyring);
+                    }
+                    Err(fault) => tracing::warn!(%fault, "the heartbeat was not heard"),
+                },
+                Err(fault) => tracing::warn!(%fault, "the engine cannot be looked at"),
+            }
+            sleep(every).await;
+        }
+    }
+
+    /// A newer list of signers, if one that is believed now signed it.
+    fn follow(&self, signed: &Signed) {
+        let mut keyring = self.keyring();
+        if let Some(next) = keyring.successor(signed) {
+            if let Err(fault) = self.home.keep_keyring(&next) {
+                return tracing::error!(%fault, "the list of signers cannot be kept");
+            }
+            *keyring = next;
+        }
+    }
+
+    fn keyring(&self) -> std::sync::MutexGuard<'_, Keyring> {
+        self.keyring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn turn(&self, instance: Option<Uuid>) -> Arc<Turn<()>> {
+        let Some(instance) = instance else { return Arc::default() };
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+        Arc::clone(turns.entry(instance).or_default())
+    }
+
+    /// Doubling, with full jitter, so that many nodes do not come back together.
+    fn pause(&self, trouble: u32) -> Duration {
+        let most =
+            Duration::from_millis(250).saturating_mul(1 << trouble.min(10)).min(self.settings.longest_pause);
+        most.mul_f64(rand::rng().random::<f64>())
+    }
+}

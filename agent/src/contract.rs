@@ -1,0 +1,101 @@
+//! What every driver promises, as one call from its tests: a name is one container, what is there is seen, what goes is
+//! named, and nothing of another instance is ever touched.
+
+use std::collections::BTreeMap;
+
+use node_protocol::{
+    ControlAction, Generations, Image, Launched, Port, Resources, Secrets, Workload, WorkloadState,
+};
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use crate::drivers::{Driver, Seen};
+
+/// An image that is on the node already and serves on a port until it is stopped.
+pub struct Stage {
+    pub digest: String,
+    pub port: u16,
+}
+
+/// Panics, naming the promise, if the driver breaks one.
+pub async fn hold_to_contract<D: Driver>(driver: &D, stage: &Stage) {
+    let (instance, neighbour) = (Uuid::now_v7(), Uuid::now_v7());
+    let first = stage.launch(driver, instance, 1).await;
+    let again = stage.launch(driver, instance, 1).await;
+    assert_eq!(first, again, "a second launch of one name finds the first");
+    assert!(first.ports.get("http").is_some_and(|port| *port > 0), "a port is told: {first:?}");
+    stage.launch(driver, instance, 2).await;
+    stage.launch(driver, neighbour, 1).await;
+    assert_eq!(generations(driver, instance).await, [1, 2], "two generations stand side by side");
+
+    let stop = driver.control(instance, 1, ControlAction::Stop).await;
+    assert!(stop.is_ok(), "stopping: {stop:?}");
+    assert_eq!(
+        state(driver, instance, 1).await,
+        Some(WorkloadState::Exited),
+        "what was stopped is seen stopped"
+    );
+    assert_eq!(state(driver, instance, 2).await, Some(WorkloadState::Running), "and nothing else is");
+    let restart = driver.control(instance, 1, ControlAction::Start).await;
+    assert!(restart.is_ok(), "starting: {restart:?}");
+    assert!(driver.control(Uuid::now_v7(), 1, ControlAction::Stop).await.is_err(), "nothing is not stopped");
+
+    let gone = removed(driver, instance, Generations::Only(2), false).await;
+    assert_eq!(gone, [format!("gpuaas-{instance}-main-g2")], "what goes is named");
+    assert_eq!(generations(driver, instance).await, [1], "only what was meant went");
+    let gone = removed(driver, instance, Generations::UpTo(5), true).await;
+    assert!(gone.contains(&Workload::network_name(instance)), "its network goes for good: {gone:?}");
+    assert!(generations(driver, instance).await.is_empty(), "nothing is left");
+    assert_eq!(driver.leftovers(instance).await, Ok(vec![]), "no network is left");
+    assert_eq!(
+        removed(driver, instance, Generations::UpTo(5), true).await,
+        Vec::<String>::new(),
+        "twice is well"
+    );
+
+    assert_eq!(generations(driver, neighbour).await, [1], "a neighbour is never touched");
+    removed(driver, neighbour, Generations::UpTo(1), true).await;
+}
+
+impl Stage {
+    pub fn workload(&self, instance: Uuid, generation: i64) -> Workload {
+        Workload {
+            instance_id: instance,
+            member: Workload::MAIN.to_owned(),
+            generation,
+            correlation_id: "c-contract".to_owned(),
+            image: Image { registry: None, repository: "stage".to_owned(), digest: self.digest.clone() },
+            command: None,
+            env: BTreeMap::new(),
+            ports: vec![Port { name: "http".to_owned(), container: self.port, host: 0 }],
+            resources: Resources { gpu_count: 0, cpu_cores: 1, memory_gib: 1, pids: 64 },
+            read_only_root: true,
+        }
+    }
+
+    async fn launch<D: Driver>(&self, driver: &D, instance: Uuid, generation: i64) -> Launched {
+        let (told, _) = watch::channel((0, 0));
+        let launched = driver.launch(&self.workload(instance, generation), &Secrets::default(), &told).await;
+        launched.unwrap_or_else(|fault| panic!("launching generation {generation}: {fault}"))
+    }
+}
+
+async fn removed<D: Driver>(driver: &D, instance: Uuid, which: Generations, for_good: bool) -> Vec<String> {
+    let removed = driver.remove(instance, which, for_good).await;
+    removed.unwrap_or_else(|fault| panic!("removing {which:?}: {fault}"))
+}
+
+async fn of<D: Driver>(driver: &D, instance: Uuid) -> Vec<Seen> {
+    let seen = driver.seen().await.unwrap_or_else(|fault| panic!("looking: {fault}"));
+    seen.into_iter().filter(|seen| seen.instance_id == instance).collect()
+}
+
+async fn generations<D: Driver>(driver: &D, instance: Uuid) -> Vec<i64> {
+    let mut generations: Vec<i64> = of(driver, instance).await.iter().map(|seen| seen.generation).collect();
+    generations.sort_unstable();
+    generations
+}
+
+async fn state<D: Driver>(driver: &D, instance: Uuid, generation: i64) -> Option<WorkloadState> {
+    of(driver, instance).await.into_iter().find(|seen| seen.generation == generation).map(|seen| seen.state)
+}

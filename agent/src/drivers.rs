@@ -1,0 +1,100 @@
+//! What the agent needs of a container engine. Every driver is held to the same contract, in `contract.rs`.
+
+pub(crate) mod docker;
+pub(crate) mod simulated;
+
+use std::future::Future;
+
+use domain::StatusReason;
+use node_protocol::{
+    ControlAction, Generations, Health, Launched, Secrets, Usage, Workload, WorkloadReport, WorkloadState,
+};
+use tokio::sync::watch;
+use uuid::Uuid;
+
+/// Why a driver could not do something, in words for a person. Never holds a secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct DriverFault {
+    pub reason: StatusReason,
+    pub message: String,
+}
+
+impl DriverFault {
+    pub fn new(reason: StatusReason, message: impl Into<String>) -> DriverFault {
+        DriverFault { reason, message: message.into() }
+    }
+}
+
+/// How far a pull is: bytes done, and bytes in all as far as they are known.
+pub type Told = watch::Sender<(u64, u64)>;
+
+/// One of our containers, as the engine shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    pub instance_id: Uuid,
+    pub member: String,
+    pub generation: i64,
+    pub name: String,
+    pub digest: String,
+    pub state: WorkloadState,
+    /// Name of the port to the port on the node's loopback address.
+    pub ports: std::collections::BTreeMap<String, u16>,
+    pub usage: Usage,
+}
+
+impl Seen {
+    pub fn report(self, health: Health) -> WorkloadReport {
+        WorkloadReport {
+            instance_id: self.instance_id,
+            member: self.member,
+            generation: self.generation,
+            state: self.state,
+            health,
+            usage: self.usage,
+        }
+    }
+}
+
+pub trait Driver: Send + Sync + 'static {
+    /// `docker` or `simulated`; told wherever the node is.
+    fn name(&self) -> &'static str;
+
+    /// Pulls and starts. Doing it again finds what is there: one name, one container.
+    fn launch(
+        &self,
+        workload: &Workload,
+        secrets: &Secrets,
+        told: &Told,
+    ) -> impl Future<Output = Result<Launched, DriverFault>> + Send;
+
+    fn control(
+        &self,
+        instance: Uuid,
+        generation: i64,
+        action: ControlAction,
+    ) -> impl Future<Output = Result<(), DriverFault>> + Send;
+
+    /// Takes away what is there of these generations, with the instance's network when it ends for good. Answers the names
+    /// of what went; taking away nothing is well.
+    fn remove(
+        &self,
+        instance: Uuid,
+        generations: Generations,
+        for_good: bool,
+    ) -> impl Future<Output = Result<Vec<String>, DriverFault>> + Send;
+
+    /// Everything of ours that the engine has, running or not.
+    fn seen(&self) -> impl Future<Output = Result<Vec<Seen>, DriverFault>> + Send;
+
+    /// What is left of an instance besides containers: networks, by name.
+    fn leftovers(&self, instance: Uuid) -> impl Future<Output = Result<Vec<String>, DriverFault>> + Send;
+
+    /// The last lines a member wrote, oldest first.
+    fn logs(
+        &self,
+        instance: Uuid,
+        member: &str,
+        lines: usize,
+    ) -> impl Future<Output = Result<Vec<String>, DriverFault>> + Send;
+}

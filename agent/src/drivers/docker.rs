@@ -1,0 +1,294 @@
+//! The Docker driver. A container runs by digest, without privileges, capabilities or host paths, within limits, on a
+//! network of its instance alone, reachable on the node's loopback address only.
+
+mod create;
+mod pull;
+
+use std::collections::{BTreeMap, HashMap};
+
+use bollard::Docker as Client;
+use bollard::errors::Error;
+use bollard::models::{
+    ContainerSummary, ContainerSummaryStateEnum, NetworkCreateRequest, PortBinding as Binding,
+};
+use bollard::query_parameters::{
+    CreateContainerOptionsBuilder, ListContainersOptionsBuilder, ListNetworksOptionsBuilder,
+    LogsOptionsBuilder, RemoveContainerOptionsBuilder, StatsOptionsBuilder, StopContainerOptionsBuilder,
+};
+use domain::StatusReason;
+use futures::{StreamExt, TryStreamExt};
+use node_protocol::{ControlAction, Generations, Launched, Secrets, Usage, Workload, WorkloadState};
+use uuid::Uuid;
+
+use super::{Driver, DriverFault, Seen, Told};
+
+pub(crate) const INSTANCE: &str = "gpuaas.instance";
+pub(crate) const MEMBER: &str = "gpuaas.member";
+pub(crate) const GENERATION: &str = "gpuaas.generation";
+pub(crate) const CORRELATION: &str = "gpuaas.correlation_id";
+/// `name=container port`, separated by commas: how names of ports are found again.
+pub(crate) const PORTS: &str = "gpuaas.ports";
+pub(crate) const DIGEST: &str = "gpuaas.digest";
+
+/// How long a container has to end by itself before it is ended.
+const STOP_SECONDS: i32 = 10;
+
+#[derive(Clone, Debug)]
+pub struct Docker {
+    client: Client,
+}
+
+impl Docker {
+    /// `unix:///var/run/docker.sock`, or another address that Docker's own client would take.
+    pub async fn connect(host: &str) -> Result<Docker, DriverFault> {
+        let client =
+            Client::connect_with_host(host).map_err(|error| fault("connect to the engine", &error))?;
+        let client = client.negotiate_version().await.map_err(|error| fault("talk to the engine", &error))?;
+        Ok(Docker { client })
+    }
+
+    /// What the engine says of itself, for people.
+    pub async fn version(&self) -> Result<String, DriverFault> {
+        let version =
+            self.client.version().await.map_err(|error| fault("ask the engine's version", &error))?;
+        Ok(version.version.unwrap_or_default())
+    }
+
+    async fn ensure_network(&self, workload: &Workload) -> Result<(), DriverFault> {
+        let name = Workload::network_name(workload.instance_id);
+        // Docker lets two networks have one name, so the look comes first; tasks of one instance take turns.
+        if !self.leftovers(workload.instance_id).await?.is_empty() {
+            return Ok(());
+        }
+        let labels = HashMap::from([(INSTANCE.to_owned(), workload.instance_id.to_string())]);
+        let request = NetworkCreateRequest {
+            name,
+            driver: Some("bridge".to_owned()),
+            labels: Some(labels),
+            ..Default::default()
+        };
+        self.client.create_network(request).await.map_err(|error| fault("make the network", &error))?;
+        Ok(())
+    }
+
+    /// One name, one container: a second create meets the first.
+    async fn ensure_container(&self, workload: &Workload, secrets: &Secrets) -> Result<(), DriverFault> {
+        let name = workload.container_name();
+        let options = CreateContainerOptionsBuilder::default().name(&name).build();
+        match self.client.create_container(Some(options), create::body(workload, secrets)).await {
+            Ok(_) => Ok(()),
+            Err(error) if status(&error) == Some(409) => Ok(()),
+            Err(error) => Err(fault("make the container", &error)),
+        }
+    }
+
+    async fn start(&self, name: &str) -> Result<(), DriverFault> {
+        let started = self.client.start_container(name, None).await;
+        started.map_err(|error| match &error {
+            Error::DockerResponseServerError { message, .. } if port_is_taken(message) => {
+                DriverFault::new(StatusReason::PortUnavailable, "the port is taken on this node")
+            }
+            _ => fault("start the container", &error),
+        })
+    }
+
+    async fn containers(&self, instance: Option<Uuid>) -> Result<Vec<ContainerSummary>, DriverFault> {
+        let label = instance.map_or_else(|| INSTANCE.to_owned(), |instance| format!("{INSTANCE}={instance}"));
+        let filters = HashMap::from([("label", vec![label.as_str()])]);
+        let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
+        self.client.list_containers(Some(options)).await.map_err(|error| fault("list the containers", &error))
+    }
+
+    async fn usage(&self, name: &str) -> Usage {
+        let options = StatsOptionsBuilder::default().stream(false).one_shot(true).build();
+        // A container that ended meanwhile uses nothing.
+        let Some(Ok(stats)) = self.client.stats(name, Some(options)).next().await else {
+            return Usage::default();
+        };
+        let cpu = stats.cpu_stats.and_then(|cpu| cpu.cpu_usage).and_then(|cpu| cpu.total_usage);
+        Usage {
+            cpu_milliseconds: cpu.unwrap_or_default() / 1_000_000,
+            memory_bytes: stats.memory_stats.and_then(|memory| memory.usage).unwrap_or_default(),
+        }
+    }
+
+    async fn remove_one(&self, name: &str) -> Result<(), DriverFault> {
+        let stop = StopContainerOptionsBuilder::default().t(STOP_SECONDS).build();
+        gone_is_well(self.client.stop_container(name, Some(stop)).await, "stop the container")?;
+        let remove = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
+        gone_is_well(self.client.remove_container(name, Some(remove)).await, "remove the container")
+    }
+}
+
+impl Driver for Docker {
+    fn name(&self) -> &'static str {
+        "docker"
+    }
+
+    async fn launch(
+        &self,
+        workload: &Workload,
+        secrets: &Secrets,
+        told: &Told,
+    ) -> Result<Launched, DriverFault> {
+        self.ensure_image(&workload.image, secrets.pull.as_ref(), told).await?;
+        self.ensure_network(workload).await?;
+        self.ensure_container(workload, secrets).await?;
+        let name = workload.container_name();
+        self.start(&name).await?;
+        let shown = self.client.inspect_container(&name, None).await;
+        let shown = shown.map_err(|error| fault("look at the container", &error))?;
+        let bindings = shown.network_settings.and_then(|network| network.ports).unwrap_or_default();
+        let ports = workload.ports.iter().filter_map(|port| {
+            let bound = bindings.get(&format!("{}/tcp", port.container))?.as_ref()?;
+            Some((port.name.clone(), bound.iter().find_map(host_port)?))
+        });
+        Ok(Launched {
+            member: workload.member.clone(),
+            container_id: shown.id.unwrap_or_default(),
+            digest: workload.image.digest.clone(),
+            ports: ports.collect(),
+        })
+    }
+
+    async fn control(
+        &self,
+        instance: Uuid,
+        generation: i64,
+        action: ControlAction,
+    ) -> Result<(), DriverFault> {
+        let all = self.containers(Some(instance)).await?;
+        let meant: Vec<Seen> =
+            all.iter().filter_map(seen).filter(|seen| seen.generation == generation).collect();
+        if meant.is_empty() {
+            return Err(DriverFault::new(StatusReason::Internal, "there is no such workload here"));
+        }
+        for Seen { name, .. } in meant {
+            let stop = StopContainerOptionsBuilder::default().t(STOP_SECONDS).build();
+            let done = match action {
+                ControlAction::Start => self.client.start_container(&name, None).await,
+                ControlAction::Stop => self.client.stop_container(&name, Some(stop)).await,
+                ControlAction::Restart => self.client.restart_container(&name, None).await,
+            };
+            done.map_err(|error| fault("control the container", &error))?;
+        }
+        Ok(())
+    }
+
+    async fn remove(
+        &self,
+        instance: Uuid,
+        generations: Generations,
+        for_good: bool,
+    ) -> Result<Vec<String>, DriverFault> {
+        let mut gone = Vec::new();
+        for seen in self.containers(Some(instance)).await?.iter().filter_map(seen) {
+            if generations.contain(seen.generation) {
+                self.remove_one(&seen.name).await?;
+                gone.push(seen.name);
+            }
+        }
+        if for_good {
+            for network in self.leftovers(instance).await? {
+                gone_is_well(self.client.remove_network(&network).await, "remove the network")?;
+                gone.push(network);
+            }
+        }
+        Ok(gone)
+    }
+
+    async fn seen(&self) -> Result<Vec<Seen>, DriverFault> {
+        let mut all: Vec<Seen> = self.containers(None).await?.iter().filter_map(seen).collect();
+        for seen in all.iter_mut().filter(|seen| seen.state == WorkloadState::Running) {
+            seen.usage = self.usage(&seen.name).await;
+        }
+        Ok(all)
+    }
+
+    async fn leftovers(&self, instance: Uuid) -> Result<Vec<String>, DriverFault> {
+        let label = format!("{INSTANCE}={instance}");
+        let filters = HashMap::from([("label", vec![label.as_str()])]);
+        let options = ListNetworksOptionsBuilder::default().filters(&filters).build();
+        let networks = self.client.list_networks(Some(options)).await;
+        let networks = networks.map_err(|error| fault("list the networks", &error))?;
+        Ok(networks.into_iter().filter_map(|network| network.name).collect())
+    }
+
+    async fn logs(&self, instance: Uuid, member: &str, lines: usize) -> Result<Vec<String>, DriverFault> {
+        let all = self.containers(Some(instance)).await?;
+        let newest = all.iter().filter_map(seen).filter(|seen| seen.member == member);
+        let Some(newest) = newest.max_by_key(|seen| seen.generation) else { return Ok(Vec::new()) };
+        let options =
+            LogsOptionsBuilder::default().stdout(true).stderr(true).tail(&lines.to_string()).build();
+        let said: Vec<_> = self
+            .client
+            .logs(&newest.name, Some(options))
+            .try_collect()
+            .await
+            .map_err(|error| fault("read the log", &error))?;
+        let text: String = said.iter().map(ToString::to_string).collect();
+        Ok(text.lines().map(str::to_owned).collect())
+    }
+}
+
+/// One of ours by its labels; a container whose labels cannot be read is nobody's to touch.
+fn seen(summary: &ContainerSummary) -> Option<Seen> {
+    let labels = summary.labels.as_ref()?;
+    let name = summary.names.as_ref()?.first()?.trim_start_matches('/').to_owned();
+    Some(Seen {
+        instance_id: labels.get(INSTANCE)?.parse().ok()?,
+        member: labels.get(MEMBER)?.clone(),
+        generation: labels.get(GENERATION)?.parse().ok()?,
+        name,
+        digest: labels.get(DIGEST).cloned().unwrap_or_default(),
+        state: match summary.state {
+            Some(ContainerSummaryStateEnum::RUNNING | ContainerSummaryStateEnum::RESTARTING) => {
+                WorkloadState::Running
+            }
+            Some(ContainerSummaryStateEnum::CREATED) => WorkloadState::Created,
+            _ => WorkloadState::Exited,
+        },
+        ports: ports(summary, labels.get(PORTS).map(String::as_str).unwrap_or_default()),
+        usage: Usage::default(),
+    })
+}
+
+fn ports(summary: &ContainerSummary, named: &str) -> BTreeMap<String, u16> {
+    let bound = summary.ports.as_deref().unwrap_or_default();
+    let host = |container: u16| {
+        bound.iter().find(|port| port.private_port == container).and_then(|port| port.public_port)
+    };
+    named
+        .split(',')
+        .filter_map(|pair| pair.split_once('='))
+        .filter_map(|(name, container)| Some((name.to_owned(), host(container.parse().ok()?)?)))
+        .collect()
+}
+
+fn host_port(binding: &Binding) -> Option<u16> {
+    binding.host_port.as_deref()?.parse().ok()
+}
+
+/// The engine knows of its own containers' ports, and only the kernel of everybody else's.
+fn port_is_taken(message: &str) -> bool {
+    message.contains("port is already allocated") || message.contains("address already in use")
+}
+
+fn status(error: &Error) -> Option<u16> {
+    match error {
+        Error::DockerResponseServerError { status_code, .. } => Some(*status_code),
+        _ => None,
+    }
+}
+
+/// Stopping what stands still (304) and removing what is gone (404) is what was wanted.
+fn gone_is_well(done: Result<(), Error>, what: &str) -> Result<(), DriverFault> {
+    match done {
+        Err(error) if !matches!(status(&error), Some(304 | 404)) => Err(fault(what, &error)),
+        _ => Ok(()),
+    }
+}
+
+fn fault(what: &str, error: &Error) -> DriverFault {
+    DriverFault::new(StatusReason::Internal, format!("could not {what}: {error}"))
+}

@@ -1,0 +1,134 @@
+//! What is asked of the engine for a workload: the one place that says how much a container may do.
+
+use std::collections::HashMap;
+
+use bollard::models::{
+    ContainerCreateBody, DeviceRequest, HostConfig, HostConfigLogConfig, PortBinding, PortMap, RestartPolicy,
+    RestartPolicyNameEnum,
+};
+use node_protocol::{Secrets, Workload};
+
+use super::{CORRELATION, DIGEST, GENERATION, INSTANCE, MEMBER, PORTS};
+
+const GIB: i64 = 1 << 30;
+
+pub(super) fn body(workload: &Workload, secrets: &Secrets) -> ContainerCreateBody {
+    let env = workload.env.iter().chain(&secrets.env).map(|(name, value)| format!("{name}={value}"));
+    ContainerCreateBody {
+        image: Some(workload.image.reference()),
+        cmd: workload.command.clone(),
+        env: Some(env.collect()),
+        // Nobody, whatever the image says.
+        user: Some("65534:65534".to_owned()),
+        labels: Some(labels(workload)),
+        exposed_ports: Some(workload.ports.iter().map(|port| format!("{}/tcp", port.container)).collect()),
+        host_config: Some(host_config(workload)),
+        ..ContainerCreateBody::default()
+    }
+}
+
+fn labels(workload: &Workload) -> HashMap<String, String> {
+    let ports: Vec<String> =
+        workload.ports.iter().map(|port| format!("{}={}", port.name, port.container)).collect();
+    HashMap::from([
+        (INSTANCE.to_owned(), workload.instance_id.to_string()),
+        (MEMBER.to_owned(), workload.member.clone()),
+        (GENERATION.to_owned(), workload.generation.to_string()),
+        (CORRELATION.to_owned(), workload.correlation_id.clone()),
+        (DIGEST.to_owned(), workload.image.digest.clone()),
+        (PORTS.to_owned(), ports.join(",")),
+    ])
+}
+
+fn host_config(workload: &Workload) -> HostConfig {
+    let resources = workload.resources;
+    let memory = i64::from(resources.memory_gib) * GIB;
+    HostConfig {
+        privileged: Some(false),
+        cap_drop: Some(vec!["ALL".to_owned()]),
+        security_opt: Some(vec!["no-new-privileges".to_owned()]),
+        readonly_rootfs: Some(workload.read_only_root),
+        tmpfs: Some(HashMap::from([("/tmp".to_owned(), "rw,nosuid,nodev,size=256m".to_owned())])),
+        network_mode: Some(Workload::network_name(workload.instance_id)),
+        port_bindings: Some(bindings(workload)),
+        memory: Some(memory),
+        // Equal to memory: no swap.
+        memory_swap: Some(memory),
+        nano_cpus: Some(i64::from(resources.cpu_cores) * 1_000_000_000),
+        // Somebody must pass signals on and bury the dead; few images bring a first process that does.
+        init: Some(true),
+        pids_limit: Some(i64::from(resources.pids)),
+        device_requests: gpus(resources.gpu_count),
+        log_config: Some(HostConfigLogConfig {
+            typ: Some("json-file".to_owned()),
+            config: Some(HashMap::from([
+                ("max-size".to_owned(), "10m".to_owned()),
+                ("max-file".to_owned(), "3".to_owned()),
+            ])),
+        }),
+        restart_policy: Some(RestartPolicy {
+            name: Some(RestartPolicyNameEnum::UNLESS_STOPPED),
+            maximum_retry_count: None,
+        }),
+        ..HostConfig::default()
+    }
+}
+
+fn bindings(workload: &Workload) -> PortMap {
+    let bound =
+        |host: u16| PortBinding { host_ip: Some("127.0.0.1".to_owned()), host_port: Some(host.to_string()) };
+    let ports = workload.ports.iter();
+    ports.map(|port| (format!("{}/tcp", port.container), Some(vec![bound(port.host)]))).collect()
+}
+
+fn gpus(count: u32) -> Option<Vec<DeviceRequest>> {
+    (count > 0).then(|| {
+        vec![DeviceRequest {
+            driver: Some("nvidia".to_owned()),
+            count: Some(i64::from(count)),
+            capabilities: Some(vec![vec!["gpu".to_owned()]]),
+            ..DeviceRequest::default()
+        }]
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::Stage;
+    use uuid::Uuid;
+
+    fn asked(gpu_count: u32) -> ContainerCreateBody {
+        let stage = Stage { digest: format!("sha256:{}", "a".repeat(64)), port: 8080 };
+        let mut workload = stage.workload(Uuid::nil(), 3);
+        workload.resources.gpu_count = gpu_count;
+        body(&workload, &Secrets::default())
+    }
+
+    #[test]
+    fn a_container_may_do_as_little_as_possible() {
+        let host = asked(0).host_config.unwrap();
+        assert_eq!(host.privileged, Some(false));
+        assert_eq!(host.cap_drop.as_deref(), Some(&["ALL".to_owned()][..]));
+        assert_eq!(host.security_opt.as_deref(), Some(&["no-new-privileges".to_owned()][..]));
+        assert_eq!((host.binds, host.mounts, host.devices, host.cap_add), (None, None, None, None));
+        assert_eq!(host.memory, host.memory_swap);
+        assert_eq!(host.pids_limit, Some(64));
+        assert_eq!(host.nano_cpus, Some(1_000_000_000));
+        assert_eq!(host.readonly_rootfs, Some(true));
+    }
+
+    #[test]
+    fn ports_are_bound_to_loopback_alone() {
+        let ports = asked(0).host_config.unwrap().port_bindings.unwrap();
+        let bound = ports["8080/tcp"].as_ref().unwrap();
+        assert!(bound.iter().all(|port| port.host_ip.as_deref() == Some("127.0.0.1")));
+    }
+
+    #[test]
+    fn gpus_are_asked_for_as_devices_and_only_when_wanted() {
+        assert_eq!(asked(0).host_config.unwrap().device_requests, None);
+        let request = asked(2).host_config.unwrap().device_requests.unwrap().remove(0);
+        assert_eq!((request.count, request.driver.as_deref()), (Some(2), Some("nvidia")));
+    }
+}

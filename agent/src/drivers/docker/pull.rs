@@ -1,0 +1,85 @@
+//! Pulling an image by digest with the task's own credential, telling how far it is.
+
+use std::collections::HashMap;
+
+use bollard::auth::DockerCredentials;
+use bollard::query_parameters::CreateImageOptionsBuilder;
+use domain::StatusReason;
+use futures::StreamExt;
+use node_protocol::{Image, PullCredential};
+
+use super::Docker;
+use crate::drivers::{DriverFault, Told};
+
+impl Docker {
+    /// An image that is here already by its digest is not asked for again: a rollback needs no registry.
+    pub(super) async fn ensure_image(
+        &self,
+        image: &Image,
+        credential: Option<&PullCredential>,
+        told: &Told,
+    ) -> Result<(), DriverFault> {
+        if self.client.inspect_image(&image.reference()).await.is_ok() {
+            return Ok(());
+        }
+        if image.registry.is_none() {
+            let message = format!("the image {} is not on this node", image.digest);
+            return Err(DriverFault::new(StatusReason::ImagePullFailed, message));
+        }
+        self.pull(image, credential, told).await
+    }
+
+    async fn pull(
+        &self,
+        image: &Image,
+        credential: Option<&PullCredential>,
+        told: &Told,
+    ) -> Result<(), DriverFault> {
+        let options = CreateImageOptionsBuilder::default().from_image(&image.reference()).build();
+        let credentials = credential.map(|credential| DockerCredentials {
+            username: Some(credential.username.clone()),
+            password: Some(credential.password.clone()),
+            ..DockerCredentials::default()
+        });
+        let mut layers: HashMap<String, (u64, u64)> = HashMap::new();
+        let mut pull = std::pin::pin!(self.client.create_image(Some(options), None, credentials));
+        while let Some(said) = pull.next().await {
+            let said = said.map_err(|error| refused(&error.to_string()))?;
+            if let Some(error) = said.error_detail.and_then(|detail| detail.message) {
+                return Err(refused(&error));
+            }
+            let (Some(layer), Some(detail)) = (said.id, said.progress_detail) else { continue };
+            let bytes = |count: Option<i64>| count.unwrap_or_default().unsigned_abs();
+            if detail.total.is_some() {
+                layers.insert(layer, (bytes(detail.current), bytes(detail.total)));
+                let sum = |part: fn(&(u64, u64)) -> u64| layers.values().map(part).sum::<u64>();
+                told.send_replace((sum(|layer| layer.0), sum(|layer| layer.1)));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The engine tells a wrong credential, a missing image and wrong bytes apart by words alone.
+fn refused(error: &str) -> DriverFault {
+    let wrong_bytes =
+        error.contains("digest") && (error.contains("mismatch") || error.contains("does not match"));
+    let reason = if wrong_bytes { StatusReason::DigestMismatch } else { StatusReason::ImagePullFailed };
+    DriverFault::new(reason, format!("the image could not be pulled: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrong_bytes_are_told_from_a_refused_pull() {
+        let of = |words| refused(words).reason;
+        assert_eq!(
+            of("manifest verification failed for digest sha256:1: mismatch"),
+            StatusReason::DigestMismatch
+        );
+        assert_eq!(of("unauthorized: authentication required"), StatusReason::ImagePullFailed);
+        assert_eq!(of("manifest unknown"), StatusReason::ImagePullFailed);
+    }
+}

@@ -1,0 +1,210 @@
+//! A driver without an engine: workloads are entries in memory. It says so everywhere, and goes wrong on request, so that
+//! stories can tell what happens when a node fails, hangs or loses what it had.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use domain::StatusReason;
+use node_protocol::{ControlAction, Generations, Launched, Secrets, Usage, Workload, WorkloadState};
+use tokio::sync::Semaphore;
+use uuid::Uuid;
+
+use super::{Driver, DriverFault, Seen, Told};
+
+/// Where simulated ports begin; nothing listens on them.
+const FIRST_PORT: u16 = 40_000;
+
+/// What goes wrong, at the next launch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// It fails with this reason and nothing is there.
+    FailNext(StatusReason),
+    /// It hangs until [`Simulated::release`].
+    Hang,
+    /// It is there, and then it is not.
+    Vanish,
+}
+
+#[derive(Clone)]
+pub struct Simulated {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    state: Mutex<State>,
+    /// Launches told to hang wait here.
+    gate: Semaphore,
+}
+
+#[derive(Default)]
+struct State {
+    workloads: BTreeMap<String, Seen>,
+    networks: BTreeMap<Uuid, String>,
+    faults: VecDeque<Fault>,
+    launches: u64,
+    next_port: u16,
+}
+
+impl Simulated {
+    pub fn new() -> Simulated {
+        let state = State { next_port: FIRST_PORT, ..State::default() };
+        Simulated { inner: Arc::new(Inner { state: Mutex::new(state), gate: Semaphore::new(0) }) }
+    }
+
+    pub fn will(&self, fault: Fault) {
+        self.state().faults.push_back(fault);
+    }
+
+    /// Lets launches that hang go on.
+    pub fn release(&self, launches: usize) {
+        self.inner.gate.add_permits(launches);
+    }
+
+    /// How often a container was really started: doing a task twice shows here.
+    pub fn launches(&self) -> u64 {
+        self.state().launches
+    }
+
+    /// The node lost everything it had, as after a disk was replaced.
+    pub fn vanish(&self) {
+        let mut state = self.state();
+        state.workloads.clear();
+        state.networks.clear();
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for Simulated {
+    fn default() -> Simulated {
+        Simulated::new()
+    }
+}
+
+impl State {
+    fn start(&mut self, workload: &Workload) -> Launched {
+        let name = workload.container_name();
+        if !self.workloads.contains_key(&name) {
+            self.launches += 1;
+            let ports = workload.ports.iter().map(|port| {
+                let host = if port.host == 0 { self.next_port } else { port.host };
+                self.next_port = self.next_port.wrapping_add(1).max(FIRST_PORT);
+                (port.name.clone(), host)
+            });
+            let seen = Seen {
+                instance_id: workload.instance_id,
+                member: workload.member.clone(),
+                generation: workload.generation,
+                name: name.clone(),
+                digest: workload.image.digest.clone(),
+                state: WorkloadState::Running,
+                ports: ports.collect(),
+                usage: Usage::default(),
+            };
+            self.networks.insert(workload.instance_id, Workload::network_name(workload.instance_id));
+            self.workloads.insert(name.clone(), seen);
+        }
+        let seen = &self.workloads[&name];
+        Launched {
+            member: seen.member.clone(),
+            container_id: format!("simulated-{name}"),
+            digest: seen.digest.clone(),
+            ports: seen.ports.clone(),
+        }
+    }
+}
+
+impl Driver for Simulated {
+    fn name(&self) -> &'static str {
+        "simulated"
+    }
+
+    async fn launch(&self, workload: &Workload, _: &Secrets, told: &Told) -> Result<Launched, DriverFault> {
+        let fault = self.state().faults.pop_front();
+        match fault {
+            Some(Fault::FailNext(reason)) => {
+                return Err(DriverFault::new(reason, "the simulated node was told to fail"));
+            }
+            Some(Fault::Hang) => {
+                let passed = self.inner.gate.acquire().await;
+                passed.map_err(|_| DriverFault::new(StatusReason::Internal, "the gate is gone"))?.forget();
+            }
+            Some(Fault::Vanish) | None => {}
+        }
+        told.send_replace((1, 1));
+        let mut state = self.state();
+        let launched = state.start(workload);
+        if fault == Some(Fault::Vanish) {
+            state.workloads.remove(&workload.container_name());
+        }
+        Ok(launched)
+    }
+
+    async fn control(
+        &self,
+        instance: Uuid,
+        generation: i64,
+        action: ControlAction,
+    ) -> Result<(), DriverFault> {
+        let mut state = self.state();
+        let mut found = false;
+        for seen in state.workloads.values_mut() {
+            if seen.instance_id == instance && seen.generation == generation {
+                found = true;
+                seen.state = match action {
+                    ControlAction::Stop => WorkloadState::Exited,
+                    ControlAction::Start | ControlAction::Restart => WorkloadState::Running,
+                };
+            }
+        }
+        let missing = || DriverFault::new(StatusReason::Internal, "there is no such workload here");
+        if found { Ok(()) } else { Err(missing()) }
+    }
+
+    async fn remove(
+        &self,
+        instance: Uuid,
+        generations: Generations,
+        for_good: bool,
+    ) -> Result<Vec<String>, DriverFault> {
+        let mut state = self.state();
+        let meant = |seen: &Seen| seen.instance_id == instance && generations.contain(seen.generation);
+        let mut gone: Vec<String> =
+            state.workloads.values().filter(|seen| meant(seen)).map(|seen| seen.name.clone()).collect();
+        state.workloads.retain(|_, seen| !meant(seen));
+        if for_good {
+            gone.extend(state.networks.remove(&instance));
+        }
+        Ok(gone)
+    }
+
+    async fn seen(&self) -> Result<Vec<Seen>, DriverFault> {
+        Ok(self.state().workloads.values().cloned().collect())
+    }
+
+    async fn leftovers(&self, instance: Uuid) -> Result<Vec<String>, DriverFault> {
+        Ok(self.state().networks.get(&instance).cloned().into_iter().collect())
+    }
+
+    async fn logs(&self, instance: Uuid, member: &str, lines: usize) -> Result<Vec<String>, DriverFault> {
+        let state = self.state();
+        let there =
+            state.workloads.values().any(|seen| seen.instance_id == instance && seen.member == member);
+        let said = if there { vec![format!("{member}: simulated, so nothing runs")] } else { Vec::new() };
+        Ok(said.into_iter().take(lines).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::{Stage, hold_to_contract};
+
+    #[tokio::test]
+    async fn the_simulated_driver_holds_the_contract() {
+        let digest = format!("sha256:{}", "a".repeat(64));
+        hold_to_contract(&Simulated::new(), &Stage { digest, port: 8080 }).await;
+    }
+}

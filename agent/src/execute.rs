@@ -1,0 +1,117 @@
+//! Doing one task: the driver does the work, this says what became of it. Every task may be done again.
+
+use chrono::{DateTime, Utc};
+use domain::StatusReason;
+use node_protocol::{
+    ComposeLaunch, Control, Envelope, Evidence, Generations, HealthProbe, Key, Outcome, Output, Remove,
+    Signed, Task, Workload,
+};
+use uuid::Uuid;
+
+use crate::drivers::{Driver, DriverFault, Told};
+use crate::health;
+
+/// What doing a task needs besides the driver.
+pub(crate) struct Doing<'a, D> {
+    pub(crate) driver: &'a D,
+    pub(crate) key: &'a Key,
+    pub(crate) task: &'a Envelope,
+    pub(crate) now: DateTime<Utc>,
+    pub(crate) told: &'a Told,
+}
+
+impl<D: Driver> Doing<'_, D> {
+    pub(crate) async fn perform(&self, task: &Task) -> Outcome {
+        let done = match task {
+            Task::OciLaunch(launch) => self.launch(std::slice::from_ref(&launch.workload)).await,
+            Task::ComposeLaunch(ComposeLaunch { members, .. }) => self.launch(members).await,
+            Task::OciControl(control) | Task::ComposeControl(control) => self.control(control).await,
+            Task::OciRemove(remove) | Task::ComposeRemove(remove) => self.remove(remove).await,
+            Task::DiagHealthProbe(probe) => self.probe(probe).await,
+            Task::SshInstallAuthorizedKeys(_) | Task::AgentSelfUpdate(_) => Err(DriverFault::new(
+                StatusReason::TaskRejected,
+                format!("this agent does not do {}", task.kind()),
+            )),
+        };
+        match done {
+            Ok(output) => Outcome::Succeeded { output },
+            Err(DriverFault { reason, message }) => Outcome::Failed { reason, message },
+        }
+    }
+
+    async fn launch(&self, members: &[Workload]) -> Result<Output, DriverFault> {
+        let mut launched = Vec::new();
+        for workload in members {
+            launched.push(self.driver.launch(workload, &self.task.secrets, self.told).await?);
+        }
+        Ok(Output::Launched { members: launched })
+    }
+
+    async fn control(&self, control: &Control) -> Result<Output, DriverFault> {
+        self.driver.control(control.instance_id, control.generation, control.action).await?;
+        Ok(Output::Controlled)
+    }
+
+    /// What went is told by the driver; what is left, by a fresh look.
+    async fn remove(&self, remove: &Remove) -> Result<Output, DriverFault> {
+        let Remove { instance_id, generations, for_good } = *remove;
+        let removed = self.driver.remove(instance_id, generations, for_good).await?;
+        let remaining = self.remaining(instance_id, generations, for_good).await?;
+        let evidence = Evidence {
+            node_id: self.task.node_id,
+            instance_id,
+            task_id: self.task.task_id,
+            generations,
+            driver: self.driver.name().to_owned(),
+            removed,
+            remaining,
+            observed_at: self.now,
+        };
+        let signed = Signed::sign(&evidence, self.key);
+        let evidence = signed.map_err(|fault| DriverFault::new(StatusReason::Internal, fault.to_string()))?;
+        Ok(Output::Removed { evidence })
+    }
+
+    async fn remaining(
+        &self,
+        instance: Uuid,
+        generations: Generations,
+        for_good: bool,
+    ) -> Result<Vec<String>, DriverFault> {
+        let seen = self.driver.seen().await?;
+        let meant = seen
+            .into_iter()
+            .filter(|seen| seen.instance_id == instance && generations.contain(seen.generation));
+        let mut remaining: Vec<String> = meant.map(|seen| seen.name).collect();
+        if for_good {
+            remaining.extend(self.driver.leftovers(instance).await?);
+        }
+        Ok(remaining)
+    }
+
+    async fn probe(&self, wanted: &HealthProbe) -> Result<Output, DriverFault> {
+        let HealthProbe { instance_id, member, generation, probe } = wanted;
+        let seen = self.driver.seen().await?.into_iter().find(|seen| {
+            seen.instance_id == *instance_id && seen.member == *member && seen.generation == *generation
+        });
+        let gone =
+            || DriverFault::new(StatusReason::ReadinessTimeout, "the workload is not there to be asked");
+        let seen = seen.ok_or_else(gone)?;
+        // Nothing listens in a simulation; being there is all there is to ask.
+        if self.driver.name() == "simulated" {
+            return Ok(Output::Healthy { tries: 0 });
+        }
+        let port = seen.ports.values().next().copied();
+        let unbound =
+            || DriverFault::new(StatusReason::ReadinessTimeout, "the workload has no port to be asked on");
+        match health::until_healthy(probe, port.ok_or_else(unbound)?).await {
+            Some(tries) => Ok(Output::Healthy { tries }),
+            None => {
+                let seconds = probe.grace_seconds;
+                let said = self.driver.logs(*instance_id, member, 5).await.unwrap_or_default().join(" | ");
+                let message = format!("it did not serve within {seconds} s; its last words: {said}");
+                Err(DriverFault::new(StatusReason::ReadinessTimeout, message))
+            }
+        }
+    }
+}

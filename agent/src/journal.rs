@@ -1,0 +1,176 @@
+//! What this node did, on its own disk. A task is written down before it is begun and its result before it is told, so
+//! after a restart nothing is done twice and no result is lost; a removed instance stays removed.
+//!
+//! The file is a log of JSON lines, synced line by line. Opening it rewrites it to what still matters.
+
+mod memory;
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use node_protocol::{Envelope, Generations, Outcome, Refusal};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use self::memory::Memory;
+
+#[derive(Debug, thiserror::Error)]
+pub enum JournalFault {
+    #[error("the journal {path} cannot be used: {error}")]
+    Disk { path: PathBuf, error: std::io::Error },
+    #[error("line {line} of the journal {path} cannot be read: {error}")]
+    Broken { path: PathBuf, line: usize, error: serde_json::Error },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "entry", rename_all = "snake_case")]
+enum Entry {
+    Begun {
+        key: String,
+        task_id: Uuid,
+        instance_id: Option<Uuid>,
+        generation: i64,
+        epoch: i64,
+    },
+    Finished {
+        key: String,
+        outcome: Outcome,
+    },
+    /// The platform has the result.
+    Told {
+        key: String,
+    },
+    /// Nothing of these generations is started here again.
+    Removed {
+        instance_id: Uuid,
+        generations: Generations,
+    },
+    Reported {
+        sequence: i64,
+    },
+}
+
+/// What to do with a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    Do,
+    /// It was done before: this is what became of it.
+    Known(Outcome),
+    Refuse(Refusal),
+}
+
+pub struct Journal {
+    path: PathBuf,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    file: File,
+    memory: Memory,
+}
+
+impl Journal {
+    pub fn open(path: &Path) -> Result<Journal, JournalFault> {
+        let disk = |error| JournalFault::Disk { path: path.to_owned(), error };
+        let memory = read(path)?;
+        let fresh = path.with_extension("new");
+        let mut file = File::create(&fresh).map_err(disk)?;
+        for entry in memory.entries() {
+            writeln!(file, "{}", line(&entry)).map_err(disk)?;
+        }
+        file.sync_all().map_err(disk)?;
+        std::fs::rename(&fresh, path).map_err(disk)?;
+        if let Some(folder) = path.parent() {
+            File::open(folder).and_then(|folder| folder.sync_all()).map_err(disk)?;
+        }
+        let file = OpenOptions::new().append(true).open(path).map_err(disk)?;
+        Ok(Journal { path: path.to_owned(), inner: Mutex::new(Inner { file, memory }) })
+    }
+
+    /// Decides on a task and, if it is to be done, writes down that it begins.
+    pub fn admit(&self, task: &Envelope, removes: bool) -> Result<Verdict, JournalFault> {
+        let mut inner = self.inner();
+        let verdict = inner.memory.judge(task, removes);
+        if verdict == Verdict::Do {
+            self.write(
+                &mut inner,
+                Entry::Begun {
+                    key: task.idempotency_key.clone(),
+                    task_id: task.task_id,
+                    instance_id: task.instance_id,
+                    generation: task.generation,
+                    epoch: task.epoch,
+                },
+            )?;
+        }
+        Ok(verdict)
+    }
+
+    pub fn finish(&self, key: &str, outcome: &Outcome) -> Result<(), JournalFault> {
+        let entry = Entry::Finished { key: key.to_owned(), outcome: outcome.clone() };
+        self.write(&mut self.inner(), entry)
+    }
+
+    pub fn told(&self, key: &str) -> Result<(), JournalFault> {
+        self.write(&mut self.inner(), Entry::Told { key: key.to_owned() })
+    }
+
+    /// Written before anything is taken away: a launch that comes late is then refused, whatever happens.
+    pub fn bury(&self, instance_id: Uuid, generations: Generations) -> Result<(), JournalFault> {
+        self.write(&mut self.inner(), Entry::Removed { instance_id, generations })
+    }
+
+    /// The number of the next report; it rises over restarts too.
+    pub fn next_report(&self) -> Result<i64, JournalFault> {
+        let mut inner = self.inner();
+        let sequence = inner.memory.sequence() + 1;
+        self.write(&mut inner, Entry::Reported { sequence })?;
+        Ok(sequence)
+    }
+
+    /// Results that the platform does not have yet, by task.
+    pub fn untold(&self) -> Vec<(Uuid, String, Outcome)> {
+        self.inner().memory.untold()
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self, inner: &mut Inner, entry: Entry) -> Result<(), JournalFault> {
+        let disk = |error| JournalFault::Disk { path: self.path.clone(), error };
+        inner.file.write_all(format!("{}\n", line(&entry)).as_bytes()).map_err(disk)?;
+        inner.file.sync_data().map_err(disk)?;
+        inner.memory.take(entry);
+        Ok(())
+    }
+}
+
+fn line(entry: &Entry) -> String {
+    serde_json::to_string(entry).unwrap_or_default()
+}
+
+/// A last line that was cut off in the middle of writing was never relied upon, so it is left out.
+fn read(path: &Path) -> Result<Memory, JournalFault> {
+    let mut memory = Memory::default();
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(memory),
+        Err(error) => return Err(JournalFault::Disk { path: path.to_owned(), error }),
+    };
+    let mut lines = BufReader::new(file).lines().enumerate().peekable();
+    while let Some((at, text)) = lines.next() {
+        let text = text.map_err(|error| JournalFault::Disk { path: path.to_owned(), error })?;
+        match serde_json::from_str(&text) {
+            Ok(entry) => memory.take(entry),
+            Err(_) if lines.peek().is_none() => {}
+            Err(error) => return Err(JournalFault::Broken { path: path.to_owned(), line: at + 1, error }),
+        }
+    }
+    Ok(memory)
+}
+
+#[cfg(test)]
+mod tests;

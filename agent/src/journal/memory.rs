@@ -1,0 +1,122 @@
+//! What the journal's lines come to, and the judgement of a task by it. Pure: the file is `journal.rs`'s.
+
+use std::collections::{BTreeMap, HashMap};
+
+use node_protocol::{Envelope, Generations, Outcome, Refusal};
+use uuid::Uuid;
+
+use super::{Entry, Verdict};
+
+/// So many finished tasks are remembered; older ones have long been told.
+const REMEMBERED: usize = 10_000;
+
+#[derive(Default)]
+pub(super) struct Memory {
+    tasks: HashMap<String, Known>,
+    /// Keys in the order they were begun.
+    order: Vec<String>,
+    /// The newest generation seen of each instance.
+    newest: BTreeMap<Uuid, i64>,
+    removed: BTreeMap<Uuid, Vec<Generations>>,
+    sequence: i64,
+}
+
+struct Known {
+    task_id: Uuid,
+    instance_id: Option<Uuid>,
+    generation: i64,
+    epoch: i64,
+    outcome: Option<Outcome>,
+    told: bool,
+}
+
+impl Memory {
+    pub(super) fn take(&mut self, entry: Entry) {
+        match entry {
+            Entry::Begun { key, task_id, instance_id, generation, epoch } => {
+                if let Some(instance) = instance_id {
+                    let newest = self.newest.entry(instance).or_default();
+                    *newest = (*newest).max(generation);
+                }
+                let known = Known { task_id, instance_id, generation, epoch, outcome: None, told: false };
+                if self.tasks.insert(key.clone(), known).is_none() {
+                    self.order.push(key);
+                }
+            }
+            Entry::Finished { key, outcome } => {
+                if let Some(known) = self.tasks.get_mut(&key) {
+                    known.outcome = Some(outcome);
+                }
+            }
+            Entry::Told { key } => {
+                if let Some(known) = self.tasks.get_mut(&key) {
+                    known.told = true;
+                }
+            }
+            Entry::Removed { instance_id, generations } => {
+                let removed = self.removed.entry(instance_id).or_default();
+                if !removed.contains(&generations) {
+                    removed.push(generations);
+                }
+            }
+            Entry::Reported { sequence } => self.sequence = self.sequence.max(sequence),
+        }
+    }
+
+    /// A known key is answered from memory. Taking away is never refused for being late: what is gone stays gone.
+    pub(super) fn judge(&self, task: &Envelope, removes: bool) -> Verdict {
+        if let Some(known) = self.tasks.get(&task.idempotency_key) {
+            if task.epoch < known.epoch {
+                return Verdict::Refuse(Refusal::StaleEpoch);
+            }
+            if let Some(outcome) = &known.outcome {
+                return Verdict::Known(outcome.clone());
+            }
+        }
+        let Some(instance) = task.instance_id else { return Verdict::Do };
+        if self.newest.get(&instance).is_some_and(|newest| task.generation < *newest) {
+            return Verdict::Refuse(Refusal::StaleGeneration);
+        }
+        let removed = self.removed.get(&instance).into_iter().flatten();
+        if !removes && removed.into_iter().any(|which| which.contain(task.generation)) {
+            return Verdict::Refuse(Refusal::Removed);
+        }
+        Verdict::Do
+    }
+
+    pub(super) fn sequence(&self) -> i64 {
+        self.sequence
+    }
+
+    pub(super) fn untold(&self) -> Vec<(Uuid, String, Outcome)> {
+        let all = self.order.iter().filter_map(|key| Some((key, self.tasks.get(key)?)));
+        let untold = all.filter(|(_, known)| !known.told);
+        untold.filter_map(|(key, known)| Some((known.task_id, key.clone(), known.outcome.clone()?))).collect()
+    }
+
+    /// The shortest log that comes to the same, but for old tasks that were told.
+    pub(super) fn entries(&self) -> Vec<Entry> {
+        let mut entries = vec![Entry::Reported { sequence: self.sequence }];
+        let forgotten = self.order.len().saturating_sub(REMEMBERED);
+        for (at, key) in self.order.iter().enumerate() {
+            let Some(known) = self.tasks.get(key) else { continue };
+            if at < forgotten && known.told {
+                continue;
+            }
+            let Known { task_id, instance_id, generation, epoch, .. } = *known;
+            entries.push(Entry::Begun { key: key.clone(), task_id, instance_id, generation, epoch });
+            if let Some(outcome) = &known.outcome {
+                entries.push(Entry::Finished { key: key.clone(), outcome: outcome.clone() });
+            }
+            if known.told {
+                entries.push(Entry::Told { key: key.clone() });
+            }
+        }
+        for (instance_id, removed) in &self.removed {
+            let all =
+                removed.iter().map(|which| Entry::Removed { instance_id: *instance_id, generations: *which });
+            entries.extend(all);
+        }
+        entries
+    }
+}

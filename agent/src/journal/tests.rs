@@ -1,0 +1,127 @@
+use chrono::DateTime;
+use node_protocol::{Output, Secrets};
+use serde_json::Value;
+
+use super::*;
+
+const INSTANCE: Uuid = Uuid::from_u128(7);
+
+struct Disk(PathBuf);
+
+impl Disk {
+    fn new() -> Disk {
+        let folder = std::env::temp_dir().join(format!("gpuaas-journal-{}", Uuid::now_v7()));
+        std::fs::create_dir_all(&folder).unwrap();
+        Disk(folder)
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.join("journal")
+    }
+
+    fn open(&self) -> Journal {
+        Journal::open(&self.path()).unwrap()
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn task(key: &str, generation: i64, epoch: i64) -> Envelope {
+    let now = DateTime::from_timestamp(1_800_000_000, 0).unwrap();
+    Envelope {
+        task_id: Uuid::from_u128(u128::from(key.len() as u64)),
+        node_id: Uuid::nil(),
+        idempotency_key: key.to_owned(),
+        instance_id: Some(INSTANCE),
+        generation,
+        epoch,
+        correlation_id: "c".to_owned(),
+        issued_at: now,
+        expires_at: now,
+        lease_seconds: 60,
+        kind: "oci.launch".to_owned(),
+        input: Value::Null,
+        secrets: Secrets::default(),
+    }
+}
+
+fn done() -> Outcome {
+    Outcome::Succeeded { output: Output::Controlled }
+}
+
+#[test]
+fn a_known_key_is_answered_from_the_journal_also_after_a_restart() {
+    let disk = Disk::new();
+    let journal = disk.open();
+    assert_eq!(journal.admit(&task("a", 1, 1), false).unwrap(), Verdict::Do);
+    assert_eq!(journal.admit(&task("a", 1, 1), false).unwrap(), Verdict::Do, "begun and not finished: again");
+    journal.finish("a", &done()).unwrap();
+    drop(journal);
+    for _ in 0..2 {
+        let journal = disk.open();
+        assert_eq!(journal.admit(&task("a", 1, 2), false).unwrap(), Verdict::Known(done()));
+        assert_eq!(journal.untold().len(), 1);
+    }
+    disk.open().told("a").unwrap();
+    assert_eq!(disk.open().untold(), []);
+    assert_eq!(disk.open().admit(&task("a", 1, 1), false).unwrap(), Verdict::Known(done()));
+}
+
+#[test]
+fn lower_generations_and_within_a_key_lower_epochs_are_refused() {
+    let disk = Disk::new();
+    let journal = disk.open();
+    assert_eq!(journal.admit(&task("a", 3, 5), false).unwrap(), Verdict::Do);
+    assert_eq!(journal.admit(&task("b", 2, 9), false).unwrap(), Verdict::Refuse(Refusal::StaleGeneration));
+    assert_eq!(journal.admit(&task("a", 3, 4), false).unwrap(), Verdict::Refuse(Refusal::StaleEpoch));
+    assert_eq!(
+        journal.admit(&task("c", 3, 1), false).unwrap(),
+        Verdict::Do,
+        "epochs of two keys mean nothing"
+    );
+    drop(journal);
+    let verdict = disk.open().admit(&task("b", 2, 9), false).unwrap();
+    assert_eq!(verdict, Verdict::Refuse(Refusal::StaleGeneration), "after a restart too");
+}
+
+#[test]
+fn what_was_removed_is_not_started_again_and_may_be_removed_again() {
+    let disk = Disk::new();
+    disk.open().bury(INSTANCE, Generations::UpTo(4)).unwrap();
+    let journal = disk.open();
+    assert_eq!(journal.admit(&task("late", 4, 1), false).unwrap(), Verdict::Refuse(Refusal::Removed));
+    assert_eq!(journal.admit(&task("remove", 4, 1), true).unwrap(), Verdict::Do);
+    assert_eq!(journal.admit(&task("next", 5, 1), false).unwrap(), Verdict::Do);
+}
+
+#[test]
+fn an_undone_generation_leaves_the_one_before_it_alone() {
+    let disk = Disk::new();
+    let journal = disk.open();
+    journal.bury(INSTANCE, Generations::Only(5)).unwrap();
+    assert_eq!(journal.admit(&task("late", 5, 1), false).unwrap(), Verdict::Refuse(Refusal::Removed));
+    assert_eq!(journal.admit(&task("next", 6, 1), false).unwrap(), Verdict::Do);
+}
+
+#[test]
+fn reports_are_numbered_over_restarts() {
+    let disk = Disk::new();
+    assert_eq!(disk.open().next_report().unwrap(), 1);
+    let journal = disk.open();
+    assert_eq!((journal.next_report().unwrap(), journal.next_report().unwrap()), (2, 3));
+}
+
+#[test]
+fn a_line_that_was_cut_off_is_left_out_and_a_broken_one_stops_the_agent() {
+    let disk = Disk::new();
+    disk.open().admit(&task("a", 1, 1), false).unwrap();
+    let whole = std::fs::read_to_string(disk.path()).unwrap();
+    std::fs::write(disk.path(), format!("{whole}{{\"entry\":\"fini")).unwrap();
+    assert_eq!(disk.open().admit(&task("a", 1, 1), false).unwrap(), Verdict::Do);
+    std::fs::write(disk.path(), format!("{{\"entry\":\"fini\n{whole}")).unwrap();
+    assert!(matches!(Journal::open(&disk.path()), Err(JournalFault::Broken { line: 1, .. })));
+}

@@ -1,0 +1,25 @@
+//! The node agent: it pulls signed tasks, does them through a container driver, and tells what became of them.
+//!
+//! It only ever calls out. What it did is in a journal on the node's own disk, so a task is done once however often it is
+//! handed out, results survive a restart, and workloads go on while the platform or the agent is away.
+
+mod agent;
+mod contract;
+mod drivers;
+mod execute;
+mod health;
+mod home;
+mod inventory;
+mod journal;
+mod platform;
+mod report;
+
+pub use agent::{Agent, AgentFault, Settings};
+pub use contract::{Stage, hold_to_contract};
+pub use drivers::docker::Docker;
+pub use drivers::simulated::{Fault as SimulatedFault, Simulated};
+pub use drivers::{Driver, DriverFault, Seen, Told};
+pub use home::{Home, HomeFault, Identity};
+pub use inventory::detect as detect_inventory;
+pub use journal::{Journal, JournalFault, Verdict};
+pub use platform::{Newcomer, Now, Platform, PlatformFault, enrol};

@@ -1,0 +1,107 @@
+//! `P/app-instances`: what runs for a project, where it is reached, how it ended, and its end itself.
+
+mod access;
+mod decommission;
+mod read;
+mod receipt;
+
+pub(crate) use access::access;
+pub(crate) use decommission::decommission;
+pub(crate) use read::{list, show};
+pub(crate) use receipt::receipt;
+
+use api_types::{AppInstance, InstanceAction, InstanceArtifact, InstanceReason};
+use domain::{ControlPlaneScope, ErrorCode, InstanceStatus, UnknownWord};
+use sqlx::PgConnection;
+use store::app_instance_artifacts::{self, Standing};
+use store::app_instances as table;
+use uuid::Uuid;
+
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::path::Id;
+
+/// The instance of this project.
+async fn found(conn: &mut PgConnection, caller: &Caller, id: Id) -> Result<table::AppInstance, ApiError> {
+    let instance = table::find(conn, id.or(ErrorCode::AppInstanceNotFound)?).await?;
+    own(instance, caller)
+}
+
+/// The same, held still until the transaction ends.
+async fn held(conn: &mut PgConnection, caller: &Caller, id: Id) -> Result<table::AppInstance, ApiError> {
+    let instance = table::find_locked(conn, id.or(ErrorCode::AppInstanceNotFound)?).await?;
+    own(instance, caller)
+}
+
+fn own(instance: Option<table::AppInstance>, caller: &Caller) -> Result<table::AppInstance, ApiError> {
+    let own = instance.filter(|instance| Some(instance.project_id) == caller.scope.project());
+    own.ok_or_else(|| ApiError::plain(ErrorCode::AppInstanceNotFound))
+}
+
+/// As callers see it: with what serves, or, before anything does, with what is about to.
+async fn shown(conn: &mut PgConnection, row: table::AppInstance) -> Result<AppInstance, ApiError> {
+    let mut used = app_instance_artifacts::of(conn, row.id, Standing::Serving).await?;
+    if used.is_empty() {
+        used = app_instance_artifacts::of(conn, row.id, Standing::Target).await?;
+    }
+    let artifacts = used.into_iter().map(|one| InstanceArtifact {
+        name: one.name,
+        artifact_id: one.artifact_id,
+        digest: one.digest,
+    });
+    let (status, reason) = (row.status()?, row.reason()?);
+    let scope: ControlPlaneScope = row.control_plane_scope.parse().map_err(newer)?;
+    Ok(AppInstance {
+        id: row.id,
+        org_id: row.org_id,
+        project_id: row.project_id,
+        app_slug: row.app_slug,
+        version: row.version,
+        target_version: row.target_version,
+        display_name: row.display_name,
+        status,
+        status_reason: reason.map(|code| InstanceReason {
+            code,
+            kind: code.kind(),
+            message: row.status_message.unwrap_or_default(),
+        }),
+        operating_mode: row.operating_mode.parse().map_err(newer)?,
+        control_plane_scope: scope,
+        runtime_backend: row.runtime_backend.parse().map_err(newer)?,
+        tenant_boundary_mode: scope.boundary(),
+        placement_intent: row.placement_intent,
+        config: row.config,
+        resources: row.resources,
+        artifacts: artifacts.collect(),
+        operator_service_account_id: row.operator_service_account_id,
+        last_operation: row.last_operation,
+        allowed_actions: actions(status),
+        correlation_id: row.correlation_id,
+        created_at: row.created_at,
+        activated_at: row.activated_at,
+    })
+}
+
+/// A word that only a newer release knows.
+fn newer(unknown: UnknownWord) -> ApiError {
+    ApiError::internal(&unknown)
+}
+
+fn actions(status: InstanceStatus) -> Vec<InstanceAction> {
+    if status.is_terminal() { Vec::new() } else { vec![InstanceAction::Decommission] }
+}
+
+async fn shown_all(
+    conn: &mut PgConnection,
+    rows: Vec<table::AppInstance>,
+) -> Result<Vec<AppInstance>, ApiError> {
+    let mut all = Vec::with_capacity(rows.len());
+    for row in rows {
+        all.push(shown(conn, row).await?);
+    }
+    Ok(all)
+}
+
+fn project(caller: &Caller) -> Result<Uuid, ApiError> {
+    caller.scope.project().ok_or_else(|| ApiError::internal(&"a route of projects outside of one"))
+}

@@ -1,0 +1,63 @@
+//! `POST /internal/v1/nodes/enroll`: the one-time token is used up and the node's own key registered, in one transaction.
+
+use axum::Json;
+use axum::extract::State as Shared;
+use domain::{ActorType, ErrorCode};
+use node_protocol::{Enrol, Enrolled, PublicKey};
+use store::audit::{self, NewEntry};
+use store::nodes::{self, Enrolment};
+
+use super::Said;
+use crate::edge::Context;
+use crate::endpoint::Endpoint;
+use crate::error::ApiError;
+use crate::nodes::hash;
+use crate::state::State;
+
+pub(crate) fn enroll() -> Endpoint {
+    Endpoint::new("enroll_node", "Register a node's own key with its one-time token", register)
+        .body::<Enrol>()
+        .answers::<Enrolled>(200, "Who the node is, and by which keys it believes tasks.")
+        .refuses(&[ErrorCode::TokenInvalid])
+}
+
+async fn register(
+    Shared(state): Shared<State>,
+    context: Context,
+    Said(asked): Said<Enrol>,
+) -> Result<Json<Enrolled>, ApiError> {
+    let key = PublicKey::from_pem(&asked.public_key)
+        .map_err(|_| ApiError::invalid("/public_key", "must be an Ed25519 public key in PEM form"))?;
+    let unwritable = |error: &dyn std::fmt::Display| ApiError::internal(error);
+    let inventory = serde_json::to_value(&asked.inventory).map_err(|error| unwritable(&error))?;
+    let enrolment = Enrolment {
+        key_id: &key.id(),
+        // Written afresh, so that equal keys are equal texts.
+        public_key: &key.to_pem().map_err(|error| unwritable(&error))?,
+        address: &asked.address,
+        driver: &asked.driver,
+        agent_version: &asked.agent_version,
+        inventory: &inventory,
+    };
+    let mut tx = state.write().await?;
+    let node = nodes::enrol(&mut tx, &hash(asked.enrolment_token.expose()), &enrolment).await?;
+    let Some(node) = node else {
+        tx.rollback().await?;
+        let refused = "The enrolment token is unknown, was used, or has expired.";
+        return Err(ApiError::new(ErrorCode::TokenInvalid, refused).told_as_denial());
+    };
+    let entry = NewEntry {
+        actor_id: Some(node.id),
+        actor_type: Some(ActorType::Node.as_str()),
+        action: "enroll_node".to_owned(),
+        target: format!("node:{}", node.id),
+        after: Some(serde_json::json!({ "key_id": key.id(), "driver": asked.driver })),
+        ..context.entry()
+    };
+    audit::insert(&mut tx, &entry).await?;
+    let (_, keyring) = state.signers.active(&mut tx).await?;
+    tx.commit().await?;
+    state.identity.distrust();
+    let issuer = state.keys.minter.issuer().to_owned();
+    Ok(Json(Enrolled { node_id: node.id, name: node.name, key_id: key.id(), issuer, keyring }))
+}

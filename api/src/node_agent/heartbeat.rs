@@ -1,0 +1,47 @@
+//! `POST /internal/v1/nodes/{id}/heartbeat`: the node lives, and this is what runs there. An older report than the one
+//! that is kept changes nothing.
+
+use axum::Json;
+use axum::extract::State as Shared;
+use domain::NodeStatus;
+use node_protocol::{Heartbeat, HeartbeatAnswer, Signed};
+use store::nodes;
+
+use super::{HEARTBEAT_SECONDS, Said};
+use crate::caller::Caller;
+use crate::endpoint::Endpoint;
+use crate::error::ApiError;
+use crate::state::State;
+
+pub(crate) fn heartbeat() -> Endpoint {
+    Endpoint::new("report_node_heartbeat", "The node lives, and this is what runs there", hear)
+        .body::<Heartbeat>()
+        .answers::<HeartbeatAnswer>(200, "The signers to believe, and when to report again.")
+}
+
+async fn hear(
+    Shared(state): Shared<State>,
+    caller: Caller,
+    Said(told): Said<Heartbeat>,
+) -> Result<Json<HeartbeatAnswer>, ApiError> {
+    let node = caller.principal().id;
+    let report = serde_json::json!({ "workloads": told.workloads });
+    let mut tx = state.write().await?;
+    if nodes::heard(&mut tx, node, told.sequence, &report, &told.agent_version).await? {
+        come_back(&mut tx, node).await?;
+    }
+    let (key, keyring) = state.signers.active(&mut tx).await?;
+    tx.commit().await?;
+    let keyring = Signed::sign(&keyring, &key).map_err(|fault| ApiError::internal(&fault))?;
+    Ok(Json(HeartbeatAnswer { keyring, heartbeat_seconds: HEARTBEAT_SECONDS }))
+}
+
+/// A node that was given up for lost is where it was before.
+async fn come_back(conn: &mut sqlx::PgConnection, id: uuid::Uuid) -> Result<(), ApiError> {
+    let Some(node) = nodes::find(conn, id).await? else { return Ok(()) };
+    if node.status()? == NodeStatus::Unavailable {
+        let back = if node.drained { NodeStatus::Drained } else { NodeStatus::Active };
+        nodes::move_to(conn, id, NodeStatus::Unavailable, back).await?;
+    }
+    Ok(())
+}

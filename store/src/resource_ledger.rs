@@ -1,0 +1,145 @@
+//! What instances hold of nodes, as a ledger that only grows: the balance is what is held. Lock the allocation or node
+//! before taking, or two may take the same.
+
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Gpu,
+    CpuCore,
+    MemoryGib,
+    Port,
+    Workload,
+}
+
+impl Kind {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Kind::Gpu => "gpu",
+            Kind::CpuCore => "cpu_core",
+            Kind::MemoryGib => "memory_gib",
+            Kind::Port => "port",
+            Kind::Workload => "workload",
+        }
+    }
+}
+
+/// Who takes or gives back, and on whose behalf.
+#[derive(Clone, Copy, Debug)]
+pub struct Holder<'a> {
+    pub org_id: Uuid,
+    pub project_id: Uuid,
+    pub instance_id: Uuid,
+    pub run_id: Uuid,
+    pub correlation_id: &'a str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    pub kind: String,
+    pub resource: String,
+    pub quantity: i64,
+}
+
+pub async fn post(
+    conn: &mut PgConnection,
+    holder: Holder<'_>,
+    kind: Kind,
+    resource: &str,
+    quantity: i32,
+) -> sqlx::Result<()> {
+    if quantity == 0 {
+        return Ok(());
+    }
+    entry(conn, holder, kind.as_str(), resource, quantity).await
+}
+
+async fn entry(
+    conn: &mut PgConnection,
+    holder: Holder<'_>,
+    kind: &str,
+    resource: &str,
+    quantity: i32,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "insert into resource_ledger (id, org_id, project_id, instance_id, kind, resource, quantity, run_id, correlation_id)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        Uuid::now_v7(),
+        holder.org_id,
+        holder.project_id,
+        holder.instance_id,
+        kind,
+        resource,
+        quantity,
+        holder.run_id,
+        holder.correlation_id
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// What an instance holds, by kind and resource.
+pub async fn balance(conn: &mut PgConnection, instance: Uuid) -> sqlx::Result<Vec<Held>> {
+    sqlx::query_as!(
+        Held,
+        r#"select kind, resource, sum(quantity) as "quantity!" from resource_ledger where instance_id = $1
+           group by kind, resource having sum(quantity) <> 0 order by kind, resource"#,
+        instance
+    )
+    .fetch_all(conn)
+    .await
+}
+
+/// What one run took for the instance and still holds.
+pub async fn balance_of_run(conn: &mut PgConnection, instance: Uuid, run: Uuid) -> sqlx::Result<Vec<Held>> {
+    sqlx::query_as!(
+        Held,
+        r#"select kind, resource, sum(quantity) as "quantity!" from resource_ledger where instance_id = $1 and run_id = $2
+           group by kind, resource having sum(quantity) <> 0 order by kind, resource"#,
+        instance,
+        run
+    )
+    .fetch_all(conn)
+    .await
+}
+
+/// Gives all of this back. Call it on what `balance` or `balance_of_run` said in the same transaction, under the
+/// instance's lock, so that nothing is given back twice.
+pub async fn give_back(conn: &mut PgConnection, holder: Holder<'_>, held: &[Held]) -> sqlx::Result<()> {
+    for one in held {
+        let quantity = i32::try_from(-one.quantity).map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+        entry(conn, holder, &one.kind, &one.resource, quantity).await?;
+    }
+    Ok(())
+}
+
+/// What all instances together hold of one thing, by kind.
+pub async fn held_of(conn: &mut PgConnection, resource: &str) -> sqlx::Result<Vec<Held>> {
+    sqlx::query_as!(
+        Held,
+        r#"select kind, resource, sum(quantity) as "quantity!" from resource_ledger where resource = $1
+           group by kind, resource having sum(quantity) <> 0 order by kind"#,
+        resource
+    )
+    .fetch_all(conn)
+    .await
+}
+
+/// Whether anybody holds this port of the node.
+pub async fn port_is_held(conn: &mut PgConnection, node: Uuid, port: u16) -> sqlx::Result<bool> {
+    Ok(!held_of(conn, &port_of(node, port)).await?.is_empty())
+}
+
+pub fn allocation(id: Uuid) -> String {
+    format!("allocation:{id}")
+}
+
+pub fn port_of(node: Uuid, port: u16) -> String {
+    format!("node:{node}:{port}")
+}
+
+pub fn workload_on(node: Uuid, generation: i64) -> String {
+    format!("node:{node}:g{generation}")
+}

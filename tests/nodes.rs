@@ -1,0 +1,6 @@
+//! Nodes: how they become known, how tasks reach them and how their answers wake the runs that wait.
+
+mod agent;
+mod allocations;
+mod enrolment;
+mod tasks;

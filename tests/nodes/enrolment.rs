@@ -1,0 +1,143 @@
+//! A node registers its own key once and speaks for itself alone from then on.
+
+use node_protocol::{Key, Keyring, Signed, assert_identity};
+use serde_json::json;
+
+use crate::http::{Http, admin};
+use crate::support::node::{Node, enrolment};
+use crate::support::realm::PLATFORM;
+use crate::support::story::Story;
+
+const ENROLL: &str = "/internal/v1/nodes/enroll";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_enrolment_token_registers_one_key_once() {
+    let story = Story::new().await;
+    let http = Http::over(&story).await;
+    let made = http.post(&admin("/nodes"), json!({ "name": "gpu-1" })).await.with(201);
+    assert_eq!((&made["status"], &made["driver"]), (&json!("enrolling"), &json!(null)));
+    let token = made["enrolment_token"].as_str().unwrap();
+    let nobody = http.bearing("");
+    let key = Key::generate();
+    assert_eq!(nobody.post(ENROLL, enrolment("enrol-guess", &key)).await.with(401)["code"], "token_invalid");
+    let enrolled = nobody.post(ENROLL, enrolment(token, &key)).await.with(200);
+    assert_eq!(enrolled["key_id"], key.id());
+    let again = nobody.post(ENROLL, enrolment(token, &Key::generate())).await.with(401);
+    assert_eq!(again["code"], "token_invalid");
+    let node = http.get(&admin(&format!("/nodes/{}", made["id"].as_str().unwrap()))).await.with(200);
+    assert_eq!((&node["status"], &node["driver"]), (&json!("active"), &json!("simulated")));
+    assert_eq!(node["inventory"]["gpus"].as_array().unwrap().len(), 8);
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_enrolment_token_ends_after_a_day() {
+    let story = Story::new().await;
+    let http = Http::over(&story).await;
+    let made = http.post(&admin("/nodes"), json!({ "name": "gpu-1" })).await.with(201);
+    story.advance(std::time::Duration::from_secs(24 * 3600 + 1)).await;
+    let body = enrolment(made["enrolment_token"].as_str().unwrap(), &Key::generate());
+    http.bearing("").post(ENROLL, body).await.with(401);
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_enrolment_token_is_told_once_and_kept_nowhere() {
+    let story = Story::new().await;
+    let http = Http::over(&story).await;
+    let ask = || {
+        http.send(
+            axum::http::Method::POST,
+            "/api/v1/admin/nodes",
+            &[("idempotency-key", "k1")],
+            Some(json!({ "name": "gpu-1" })),
+        )
+    };
+    let first = ask().await.with(201);
+    let token = first["enrolment_token"].as_str().unwrap().to_owned();
+    let replay = ask().await.with(201);
+    assert_eq!(
+        (&replay["enrolment_token"], &replay["secret_already_delivered"]),
+        (&json!(null), &json!(true))
+    );
+    let kept: String = sqlx::query_scalar(
+        "select string_agg(t::text, ' ') from (select n::text as t from nodes n union all select a::text from audit a
+         union all select convert_from(body, 'utf8') from idempotency) all_rows",
+    )
+    .fetch_one(&story.pool)
+    .await
+    .unwrap();
+    assert!(!kept.contains(&token), "the token rests in the database");
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_proves_its_own_key_and_each_proof_counts_once() {
+    let story = Story::new().await;
+    let http = Http::over(&story).await;
+    let node = Node::enrol(&http, "gpu-1").await;
+    let stranger = Key::generate();
+    assert_eq!(Node::token(&http, node.id, &stranger).await.with(401)["code"], "token_invalid");
+    let assertion = assert_identity(&node.key, node.id, PLATFORM, http.realm.now());
+    let body = json!({ "key_id": node.key.id(), "assertion": assertion.expose() });
+    let (path, nobody) = (node.path("/token"), http.bearing(""));
+    nobody.post(&path, body.clone()).await.with(200);
+    assert_eq!(nobody.post(&path, body).await.with(401)["code"], "token_invalid");
+    let elsewhere = assert_identity(&node.key, node.id, "https://another.test", http.realm.now());
+    let body = json!({ "key_id": node.key.id(), "assertion": elsewhere.expose() });
+    assert_eq!(nobody.post(&path, body).await.with(401)["code"], "token_scope_invalid");
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_speaks_for_itself_alone() {
+    let story = Story::new().await;
+    let http = Http::over(&story).await;
+    let (one, other) = (Node::enrol(&http, "gpu-1").await, Node::enrol(&http, "gpu-2").await);
+    one.beats(1, json!([])).await.with(200);
+    let as_other = Node { http: one.http.clone(), ..other };
+    assert_eq!(as_other.beats(1, json!([])).await.with(403)["code"], "insufficient_permissions");
+    let as_person = Node { http: http.clone(), ..as_other };
+    as_person.beats(1, json!([])).await.with(403);
+    one.http.get(&admin("/nodes")).await.with(403);
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_older_report_changes_nothing_and_the_answer_is_signed() {
+    let story = Story::new().await;
+    let http = Http::over(&story).await;
+    let node = Node::enrol(&http, "gpu-1").await;
+    let workload = json!({
+        "instance_id": uuid::Uuid::nil(), "member": "main", "generation": 1, "state": "running", "health": "healthy",
+        "usage": { "cpu_milliseconds": 5, "memory_bytes": 7 },
+    });
+    let answer = node.beats(5, json!([workload])).await.with(200);
+    let signed: Signed = serde_json::from_value(answer["keyring"].clone()).unwrap();
+    let key = node.keyring.believed(&signed.key_id).expect("a signer that is believed already");
+    assert_eq!(signed.open::<Keyring>(&key).unwrap(), node.keyring);
+    node.beats(4, json!([])).await.with(200);
+    let shown = http.get(&admin(&format!("/nodes/{}", node.id))).await.with(200);
+    assert_eq!(shown["workloads"].as_array().unwrap().len(), 1, "{shown:#}");
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn draining_is_asked_for_once_and_again_without_effect() {
+    let story = Story::new().await;
+    let http = Http::over(&story).await;
+    let node = Node::enrol(&http, "gpu-1").await;
+    let at = |verb: &str| admin(&format!("/nodes/{}/{verb}", node.id));
+    for _ in 0..2 {
+        let drained = http.post(&at("drain"), json!({})).await.with(200);
+        assert_eq!(
+            (&drained["status"], &drained["allowed_actions"]),
+            (&json!("drained"), &json!(["activate"]))
+        );
+    }
+    assert_eq!(http.post(&at("activate"), json!({})).await.with(200)["status"], "active");
+    let new = http.post(&admin("/nodes"), json!({ "name": "gpu-2" })).await.with(201);
+    let path = admin(&format!("/nodes/{}/drain", new["id"].as_str().unwrap()));
+    assert_eq!(http.post(&path, json!({})).await.with(409)["details"]["state"], "enrolling");
+    story.end().await;
+}

@@ -1,0 +1,139 @@
+//! A real agent in a story, reaching the platform over a real socket. It can be stopped and started again on the same
+//! folder, and the way between the two can be cut.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use agent::{Agent, Driver, Home, Newcomer, Now, Settings, enrol};
+use axum::Router;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use domain::Secret;
+use node_protocol::{Gpu, Inventory};
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::http::{Http, admin};
+
+/// The platform behind a socket, and a way to cut what comes in.
+pub struct Door {
+    pub url: String,
+    cut: Arc<AtomicBool>,
+    serving: JoinHandle<()>,
+}
+
+impl Door {
+    pub async fn open(http: &Http) -> Door {
+        let cut = Arc::new(AtomicBool::new(false));
+        let is_cut = Arc::clone(&cut);
+        let router: Router = api::router(http.state.clone(), Router::new()).layer(middleware::from_fn(
+            move |request: Request, next: Next| {
+                let is_cut = Arc::clone(&is_cut);
+                async move { pass(is_cut, request, next).await }
+            },
+        ));
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let serving = tokio::spawn(async move {
+            let _ = axum::serve(listener, router.into_make_service()).await;
+        });
+        Door { url, cut, serving }
+    }
+
+    /// While it is cut, whatever is asked or answered is lost.
+    pub fn cut(&self, cut: bool) {
+        self.cut.store(cut, Ordering::SeqCst);
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+async fn pass(cut: Arc<AtomicBool>, request: Request, next: Next) -> Response {
+    let lost = || StatusCode::BAD_GATEWAY.into_response();
+    if cut.load(Ordering::SeqCst) {
+        return lost();
+    }
+    let answer = next.run(request).await;
+    if cut.load(Ordering::SeqCst) { lost() } else { answer }
+}
+
+pub struct RunningAgent {
+    pub id: Uuid,
+    pub folder: PathBuf,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl RunningAgent {
+    /// A new node, enrolled through the door by the administrator that `http` acts as.
+    pub async fn enrol<D: Driver + Clone>(http: &Http, door: &Door, name: &str, driver: &D) -> RunningAgent {
+        let made = http.post(&admin("/nodes"), json!({ "name": name })).await.with(201);
+        let token = Secret::new(made["enrolment_token"].as_str().expect("a token").to_owned());
+        let folder = std::env::temp_dir().join(format!("gpuaas-agent-{}", Uuid::now_v7()));
+        let home = Home::at(&folder).expect("a folder");
+        let key = home.key().expect("a key");
+        let gpus = (0..8).map(|index| Gpu {
+            index,
+            sku: "H100-80GB".into(),
+            accelerator: "nvidia".into(),
+            memory_gib: 80,
+        });
+        let inventory = Inventory { cpu_cores: 64, memory_gib: 512, gpus: gpus.collect() };
+        let newcomer = Newcomer {
+            key: &key,
+            address: "127.0.0.1",
+            driver: driver.name(),
+            agent_version: "test",
+            inventory: &inventory,
+        };
+        let (identity, enrolled) = enrol(&door.url, &token, &newcomer).await.expect("an enrolment");
+        home.enrolled(&identity, &enrolled.keyring).expect("an identity");
+        RunningAgent::on(http, folder, driver)
+    }
+
+    fn on<D: Driver + Clone>(http: &Http, folder: PathBuf, driver: &D) -> RunningAgent {
+        let home = Home::at(&folder).expect("a folder");
+        let id = home.identity().expect("an identity").node_id;
+        let settings = Settings {
+            poll: Duration::from_secs(5),
+            longest_pause: Duration::from_millis(100),
+            ..Settings::new("test")
+        };
+        let clock = Arc::clone(&http.realm.clock);
+        let now: Now = Arc::new(move || clients::Clock::now(&*clock));
+        let agent = Agent::open(home, driver.clone(), settings, now).expect("an agent");
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
+        let task = tokio::spawn(async move { agent.run(stopped).await });
+        RunningAgent { id, folder, stop, task }
+    }
+
+    /// As if its process were killed: what it was doing is gone, what it wrote down is not.
+    pub async fn kill(self) -> PathBuf {
+        self.task.abort();
+        let _ = self.task.await;
+        self.folder
+    }
+
+    /// The same node again, from what is on its disk.
+    pub fn again<D: Driver + Clone>(http: &Http, folder: PathBuf, driver: &D) -> RunningAgent {
+        RunningAgent::on(http, folder, driver)
+    }
+
+    pub async fn end(self) {
+        self.stop.cancel();
+        let _ = self.task.await;
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}

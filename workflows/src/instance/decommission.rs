@@ -1,0 +1,156 @@
+//! `instance.decommission`: take the workload away, believe only the node's signed evidence, give everything back, keep
+//! the receipt. There is no way back: what was asked to end ends.
+//!
+//! A node that does not answer owes the removal. The debt is written down, the task stays open for it, and the run goes
+//! on when the node comes back.
+
+use std::time::Duration;
+
+use activities::Env;
+use activities::instance::{self, RemoveWorkload, SignReceipt};
+use domain::{EventType, InstanceStatus, StatusReason};
+use engine::{Fault, Halt, PlannedStep, Run, Workflow};
+use node_protocol::{Outcome, Output, Signed};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sqlx::PgConnection;
+use store::app_instances::Why;
+use store::resource_ledger::{self as ledger, Holder};
+use store::{allocations, app_instance_artifacts, app_instance_releases, app_instances, teardowns};
+use uuid::Uuid;
+
+/// After this long a silent node is in debt.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(10 * 60);
+/// A node in debt may come back whenever it likes.
+const SOME_DAY: Duration = Duration::from_secs(10 * 365 * 86_400);
+/// A node that fails to remove is asked so often before a person must look.
+const ATTEMPTS: u32 = 5;
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct DecommissionInstance {
+    pub instance: Uuid,
+    pub generation: i64,
+}
+
+impl Workflow for DecommissionInstance {
+    const NAME: &'static str = "instance.decommission";
+    const PLAN: &'static [PlannedStep] = &[
+        PlannedStep::transact("stop_accepting_work"),
+        PlannedStep::activity("remove_workload"),
+        PlannedStep::wait("workload_removed"),
+        PlannedStep::activity("sign_receipt"),
+        PlannedStep::transact("mark_decommissioned"),
+    ];
+    type Env = Env;
+
+    async fn run(&self, run: &mut Run<Env>) -> Result<(), Halt> {
+        run.pivot();
+        let instance = self.instance;
+        let node: Option<Uuid> = run
+            .transact("stop_accepting_work", move |conn| Box::pin(stop_accepting_work(conn, instance)))
+            .await?;
+        let receipt = match node {
+            Some(node_id) => {
+                let evidence = self.removed(run, node_id).await?;
+                Some((node_id, run.step(SignReceipt { instance, node_id, evidence }).await?))
+            }
+            // It never stood anywhere, so there is nothing to show.
+            None => None,
+        };
+        let (run_id, correlation_id) = (run.id(), run.correlation_id().to_owned());
+        run.transact("mark_decommissioned", move |conn| {
+            let (receipt, correlation_id) = (receipt.clone(), correlation_id.clone());
+            Box::pin(async move { settle(conn, instance, receipt, run_id, &correlation_id).await })
+        })
+        .await
+    }
+}
+
+impl DecommissionInstance {
+    /// The node's evidence. Only a removal that the node could not do is asked for again.
+    async fn removed(&self, run: &mut Run<Env>, node_id: Uuid) -> Result<Signed, Halt> {
+        let DecommissionInstance { instance, generation } = *self;
+        let mut trouble = String::new();
+        for attempt in 1..=ATTEMPTS {
+            let attempt = attempt.to_string();
+            let remove = RemoveWorkload { instance, generation, node_id, attempt: attempt.clone() };
+            run.step_for(&attempt, remove).await?;
+            trouble = match self.answered(run, node_id, &attempt).await? {
+                Outcome::Succeeded { output: Output::Removed { evidence } } => return Ok(evidence),
+                Outcome::Succeeded { output } => format!("the node answered something else: {output:?}"),
+                Outcome::Failed { message, .. } => message,
+                Outcome::Refused { refusal } => format!("the node refused: {refusal}"),
+            };
+        }
+        Err(run.fail(&Fault::needs_operator("removal_failed", trouble)).await)
+    }
+
+    /// A wait that is over hears nothing any more, so a node in debt is asked once again, under a new name.
+    async fn answered(&self, run: &mut Run<Env>, node_id: Uuid, attempt: &str) -> Result<Outcome, Halt> {
+        if let Some(outcome) = run.wait_until("workload_removed", attempt, ANSWERS_WITHIN).await? {
+            return Ok(outcome);
+        }
+        let DecommissionInstance { instance, generation } = *self;
+        let run_id = run.id();
+        run.transact("record_debt", move |conn| Box::pin(record_debt(conn, instance, node_id, run_id)))
+            .await?;
+        let late = format!("{attempt}-late");
+        let remove = RemoveWorkload { instance, generation, node_id, attempt: late.clone() };
+        run.step_for(&late, remove).await?;
+        run.wait_for_key("workload_removed", late, SOME_DAY).await
+    }
+}
+
+/// The node that the instance stands on, if it was ever placed.
+async fn stop_accepting_work(conn: &mut PgConnection, instance: Uuid) -> Result<Option<Uuid>, Fault> {
+    let now = instance::held(conn, instance).await?;
+    let from = now.status()?;
+    if from != InstanceStatus::Decommissioning {
+        let to = InstanceStatus::Decommissioning;
+        if !app_instances::move_to(conn, instance, from, to, None).await? {
+            return Err(Fault::terminal("state_conflict", format!("the instance is {from}")));
+        }
+    }
+    let Some(allocation) = now.allocation_id else { return Ok(None) };
+    Ok(allocations::find(conn, allocation).await?.map(|allocation| allocation.node_id))
+}
+
+async fn record_debt(conn: &mut PgConnection, instance: Uuid, node: Uuid, run: Uuid) -> Result<(), Fault> {
+    instance::held(conn, instance).await?;
+    teardowns::owe(conn, instance, node, run).await?;
+    let message = "the node does not answer; the removal is owed and collected when it returns".to_owned();
+    app_instances::note_reason(conn, instance, &Why { reason: StatusReason::NodeUnreachable, message })
+        .await?;
+    Ok(())
+}
+
+/// Everything that ends, ends in one commit; the ledger is at zero after it.
+async fn settle(
+    conn: &mut PgConnection,
+    instance: Uuid,
+    receipt: Option<(Uuid, Signed)>,
+    run_id: Uuid,
+    correlation_id: &str,
+) -> Result<(), Fault> {
+    let now = instance::held(conn, instance).await?;
+    let holder = Holder {
+        org_id: now.org_id,
+        project_id: now.project_id,
+        instance_id: instance,
+        run_id,
+        correlation_id,
+    };
+    let held = ledger::balance(conn, instance).await?;
+    ledger::give_back(conn, holder, &held).await?;
+    app_instance_artifacts::clear_all(conn, instance).await?;
+    app_instance_releases::clear_all(conn, instance).await?;
+    teardowns::collect(conn, instance).await?;
+    if let Some((node, receipt)) = receipt {
+        teardowns::keep_receipt(conn, instance, node, &json!(receipt)).await?;
+    }
+    let (from, to) = (InstanceStatus::Decommissioning, InstanceStatus::Decommissioned);
+    app_instances::move_to(conn, instance, from, to, None).await?;
+    let done = json!({ "kind": "decommission", "status": "succeeded", "version": now.version });
+    app_instances::set_last_operation(conn, instance, &done).await?;
+    instance::tell(conn, instance, EventType::InstanceDecommissioned, "decommission", correlation_id).await
+}
