@@ -25,10 +25,11 @@ use crate::cli::output::{self, Format};
 use crate::cli::{ClientArgs, Verb};
 use crate::config::{Config, Overrides};
 use crate::failure::Failure;
+use crate::role::agent::AgentArgs;
 use crate::role::dev::DevArgs;
 use crate::role::doctor::DoctorArgs;
 use crate::role::serve::ServeArgs;
-use crate::role::{dev, doctor, migrate, serve};
+use crate::role::{agent, dev, doctor, migrate, serve};
 
 #[derive(Debug, Parser)]
 #[command(version, about, propagate_version = true)]
@@ -54,6 +55,8 @@ enum Command {
     Dev(DevArgs),
     /// Serve the API and drive workflows; never changes the schema
     Serve(ServeArgs),
+    /// Run workloads on this machine for the platform
+    Agent(AgentArgs),
     /// Bring the database to this version, as its owner
     Migrate,
     /// Check the database, the schema, the promises and the workers
@@ -96,6 +99,7 @@ async fn run(cli: &Cli) -> Result<(), Failure> {
     match &cli.command {
         Command::Dev(args) => Box::pin(dev::run(&config, args)).await,
         Command::Serve(args) => Box::pin(serve::run(&config, args)).await,
+        Command::Agent(args) => Box::pin(agent::run(args)).await,
         Command::Migrate => migrate::run(&config).await,
         Command::Doctor(args) => doctor::run(&config, args, cli.output).await,
         Command::Config(_) | Command::Client(_) => Ok(()),
@@ -124,7 +128,7 @@ fn overrides(cli: &Cli) -> Result<Overrides, Failure> {
             flag("--listen", "server.listen", args.listen.clone());
         }
         Command::Doctor(args) => flag("--database-url", "database.url", args.database_url.clone()),
-        Command::Migrate | Command::Config(_) | Command::Client(_) => {}
+        Command::Agent(_) | Command::Migrate | Command::Config(_) | Command::Client(_) => {}
     }
     Ok(Overrides { file: cli.config.clone(), flags })
 }

@@ -9,6 +9,7 @@ mod demo;
 mod error;
 mod issuer;
 mod keys;
+mod node;
 mod postmaster;
 mod provision;
 mod ready;
@@ -16,7 +17,7 @@ mod registry;
 mod seed;
 mod tools;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
@@ -28,6 +29,7 @@ use self::cluster::Cluster;
 use self::data::DataDir;
 use self::error::ClusterError;
 use self::issuer::Issuer;
+use self::node::LocalNode;
 use self::provision::Logins;
 use self::ready::Ready;
 use self::registry::LocalRegistry;
@@ -50,6 +52,12 @@ pub struct DevArgs {
     /// Write what exists as JSON to this file, once everything is ready
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
+    /// Give the local node so many GPUs where the machine has none; nothing runs on them
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    simulate_gpus: u32,
+    /// Where the container engine listens
+    #[arg(long, value_name = "ADDRESS", env = "DOCKER_HOST")]
+    docker_host: Option<String>,
     /// Use this Postgres server instead of a private one
     #[arg(long, value_name = "URL")]
     pub database_url: Option<String>,
@@ -68,7 +76,7 @@ pub async fn run(config: &Config, args: &DevArgs) -> Result<(), Failure> {
     }
     let data = DataDir::claim(&args.data_dir)?;
     let listener = bind(config.server.listen).await?;
-    let start = Start { config, ready_file: args.ready_file.as_deref(), data: &data, began };
+    let start = Start { config, args, data: &data, began };
     let app_role = &config.database.app_role;
     if let Some(login) = config.database.url.clone() {
         let logins = provision::on_server(login, app_role).await?;
@@ -90,7 +98,7 @@ pub async fn run(config: &Config, args: &DevArgs) -> Result<(), Failure> {
 /// What stays the same during one start.
 struct Start<'a> {
     config: &'a Config,
-    ready_file: Option<&'a Path>,
+    args: &'a DevArgs,
     data: &'a DataDir,
     began: Instant,
 }
@@ -130,7 +138,7 @@ impl Start<'_> {
         let front = self.front(listener, settings.as_ref())?;
         let address = front.listener.local_addr().map_err(Failure::server)?;
         let host = settings.map(|registry| registry.host);
-        let ready = Ready::new(address, host, &logins.application, self.data, cluster.as_deref());
+        let mut ready = Ready::new(address, host, &logins.application, self.data, cluster.as_deref());
         let engine = wire::engine(logins.application, self.config);
         seed::plant(engine.pool()).await.map_err(Failure::server)?;
         let sealer = Some(front.keys.sealer.clone());
@@ -139,8 +147,11 @@ impl Start<'_> {
             () = serving.ready() => {}
             () = stop.asked.cancelled() => {}
         }
-        let begun = demo::start(&serving.engine).await.map_err(Failure::server);
-        let told = begun.and_then(|()| self.tell(&ready));
+        let set_up = stop.asked.run_until_cancelled(self.set_up(&serving, &mut ready)).await;
+        let (node, told) = match set_up.transpose() {
+            Ok(node) => (node, self.tell(&ready)),
+            Err(failure) => (None, Err(failure)),
+        };
         let outcome = tokio::select! {
             () = stop.asked.cancelled() => Ok(()),
             failure = serving.ended() => Err(failure),
@@ -148,8 +159,21 @@ impl Start<'_> {
             failure = registry_ended(registry) => Err(failure),
             Err(failure) = std::future::ready(told) => Err(failure),
         };
+        if let Some(node) = node {
+            node.stop().await;
+        }
         serving.stop(stop).await;
         outcome
+    }
+
+    /// What a new data directory begins with: demo runs, and this machine as a node.
+    async fn set_up(&self, serving: &Serving, ready: &mut Ready) -> Result<LocalNode, Failure> {
+        demo::start(&serving.engine).await.map_err(Failure::server)?;
+        let DevArgs { simulate_gpus, docker_host, .. } = self.args;
+        let node =
+            LocalNode::start(self.data, ready.api_url(), *simulate_gpus, docker_host.as_deref()).await?;
+        ready.with_node(node.driver, node.allocation_id);
+        Ok(node)
     }
 
     /// The API as anywhere, with the issuer beside it.
@@ -164,7 +188,7 @@ impl Start<'_> {
     }
 
     fn tell(&self, ready: &Ready) -> Result<(), Failure> {
-        if let Some(path) = self.ready_file {
+        if let Some(path) = &self.args.ready_file {
             ready.write(path)?;
         }
         output::text(&ready.banner(self.began.elapsed()))

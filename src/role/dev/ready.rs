@@ -29,6 +29,10 @@ pub struct Ready {
     registry: Option<String>,
     org_id: Uuid,
     project_id: Uuid,
+    /// The whole of this machine, for the example project.
+    allocation_id: Option<Uuid>,
+    /// What runs the containers: `docker`, or `simulated` where none is ever started.
+    driver: Option<&'static str>,
     users: Vec<User>,
     #[serde(skip)]
     database: String,
@@ -65,11 +69,21 @@ impl Ready {
             registry,
             org_id: ORG_ID,
             project_id: PROJECT_ID,
+            allocation_id: None,
+            driver: None,
             users: PEOPLE.iter().map(User::from).collect(),
             database: describe(database),
             data: data.path.clone(),
             kept_in: cluster.map(|cluster| (data.passwords_path(), cluster.log.clone(), cluster.adopted)),
         }
+    }
+
+    pub fn api_url(&self) -> &str {
+        &self.api_url
+    }
+
+    pub fn with_node(&mut self, driver: &'static str, allocation_id: Uuid) {
+        (self.driver, self.allocation_id) = (Some(driver), Some(allocation_id));
     }
 
     pub fn banner(&self, took: Duration) -> String {
@@ -91,6 +105,15 @@ impl Ready {
         for (at, user) in users.iter().enumerate() {
             let name = if at == 0 { "users" } else { "" };
             line(name, &format!("{} (password {}): {}", user.username, user.password, user.roles.join(", ")));
+        }
+        if let (Some(driver), Some(allocation)) = (self.driver, self.allocation_id) {
+            let note = if driver == "simulated" {
+                ": no container engine answers, so nothing really runs"
+            } else {
+                ""
+            };
+            line("node", &format!("this machine, driver {driver}{note}"));
+            line("", &format!("allocation {allocation}"));
         }
         line("database", database);
         if let Some((passwords, log, adopted)) = &self.kept_in {
