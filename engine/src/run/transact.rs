@@ -1,5 +1,7 @@
 //! An effect in our own database, committed together with its journal row: exactly once.
 
+use std::fmt::Display;
+
 use chrono::{DateTime, Utc};
 use futures::future::BoxFuture;
 use serde::Serialize;
@@ -27,7 +29,21 @@ impl<E: Send + Sync + 'static> Run<E> {
         T: Serialize + DeserializeOwned + Send,
         F: for<'c> Fn(&'c mut PgConnection) -> BoxFuture<'c, Result<T, Fault>> + Send + Sync,
     {
-        let id = step_id(name, "");
+        self.transact_for(name, "", effect).await
+    }
+
+    /// As `transact`, where the same effect occurs more than once: `key` tells the occurrences apart.
+    pub async fn transact_for<T, F>(
+        &mut self,
+        name: &'static str,
+        key: impl Display,
+        effect: F,
+    ) -> Result<T, Halt>
+    where
+        T: Serialize + DeserializeOwned + Send,
+        F: for<'c> Fn(&'c mut PgConnection) -> BoxFuture<'c, Result<T, Fault>> + Send + Sync,
+    {
+        let id = step_id(name, key);
         let hash = payload::hash("transact");
         match self.core.look(&id, &hash).await? {
             Found::Answered(output) => return decode(&mut self.core, &id, &output).await,
