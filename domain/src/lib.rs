@@ -5,11 +5,15 @@
 
 pub mod allocation;
 pub mod artifact;
+pub mod canary;
 pub mod correlation;
 pub mod digest;
+pub mod entitlement;
 pub mod error_code;
 pub mod event;
+pub mod explanation;
 pub mod instance;
+pub mod json_diff;
 pub mod manifest;
 pub mod node;
 pub mod node_task;
@@ -24,6 +28,8 @@ pub mod scope;
 pub mod secret;
 pub mod slug;
 pub mod trace;
+pub mod version_gate;
+pub mod version_status;
 pub mod word;
 
 pub use allocation::{AllocationStatus, CapacityShape};
@@ -42,4 +48,5 @@ pub use runtime::{ControlPlaneScope, OperatingMode, RuntimeBackend, TenantBounda
 pub use scope::Scope;
 pub use secret::Secret;
 pub use trace::TraceParent;
+pub use version_status::{VersionAction, VersionStatus};
 pub use word::UnknownWord;

@@ -70,6 +70,11 @@ impl Principal {
         self.keys_in(scope).contains(key)
     }
 
+    /// Whether any place at all gives the key.
+    pub fn holds_somewhere(&self, key: Permission) -> bool {
+        self.grants.iter().any(|grant| grant.keys.contains(key))
+    }
+
     /// The role under which the principal acts in a place, as the audit log tells it: the one given there, or else
     /// one that reaches there.
     pub fn role_in(&self, scope: Scope) -> Option<&str> {

@@ -11,6 +11,13 @@ use crate::slug;
 /// An app and one version of it: what an app team submits, a platform admin reviews and the catalog shows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({
+    "app": { "slug": "notes", "display_name": "Notes", "runtime_backend": "launchable_oci" },
+    "version": {
+        "version": "1.0.0",
+        "runtime_profile": { "kind": "launchable_oci", "ports": [{ "container": 8080 }] },
+    },
+}))]
 pub struct Manifest {
     pub app: App,
     pub version: Version,
