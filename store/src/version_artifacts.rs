@@ -1,0 +1,87 @@
+//! The artifacts of a version: what its manifest names, and which digest stands for each. Before the version leaves draft
+//! that is the newest registered one; leaving freezes the choice.
+
+use domain::manifest::{ArtifactSlot, Manifest};
+use domain::version_gate::{FoundArtifact, NeededArtifact};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::app_versions::AppVersion;
+
+/// Every artifact that the manifest names, with what would be deployed for it.
+pub async fn needed(conn: &mut PgConnection, version: &AppVersion) -> sqlx::Result<Vec<NeededArtifact>> {
+    let mut needed = Vec::new();
+    for slot in slots(version) {
+        let found = if version.status.is_frozen() {
+            frozen(conn, version.id, &slot).await?
+        } else {
+            newest(conn, version, &slot).await?
+        };
+        needed.push(NeededArtifact { name: slot.name, variant: slot.variant, found });
+    }
+    Ok(needed)
+}
+
+/// A manifest that no longer reads names nothing; its own gate is red then.
+fn slots(version: &AppVersion) -> Vec<ArtifactSlot> {
+    let manifest: Result<Manifest, _> = serde_json::from_value(version.manifest.clone());
+    manifest.map(|manifest| manifest.version.artifacts).unwrap_or_default()
+}
+
+/// Keeps today's choice for good.
+pub async fn freeze(conn: &mut PgConnection, version: &AppVersion) -> sqlx::Result<()> {
+    for slot in slots(version) {
+        let Some(found) = newest(conn, version, &slot).await? else { continue };
+        sqlx::query!(
+            "insert into app_version_artifacts (version_id, name, variant, artifact_id, digest) values ($1, $2, $3, $4, $5)",
+            version.id,
+            slot.name,
+            slot.variant.unwrap_or_default(),
+            found.artifact_id,
+            found.digest
+        )
+        .execute(&mut *conn)
+        .await?;
+    }
+    Ok(())
+}
+
+/// Of those the owner registered for the slot and nobody revoked or withdrew.
+async fn newest(
+    conn: &mut PgConnection,
+    version: &AppVersion,
+    slot: &ArtifactSlot,
+) -> sqlx::Result<Option<FoundArtifact>> {
+    sqlx::query_as!(
+        FoundArtifact,
+        "select id as artifact_id, digest, trust_state, channels from app_artifacts
+         where project_id = $1 and app_slug = $2 and app_version = $3 and artifact_name = $4
+           and coalesce(variant, '') = $5 and trust_state <> 'revoked' and lifecycle_state in ('published', 'promoted')
+         order by id desc limit 1",
+        version.owner_project_id,
+        version.slug,
+        version.version,
+        slot.name,
+        slot.variant.as_deref().unwrap_or_default()
+    )
+    .fetch_optional(conn)
+    .await
+}
+
+async fn frozen(
+    conn: &mut PgConnection,
+    version: Uuid,
+    slot: &ArtifactSlot,
+) -> sqlx::Result<Option<FoundArtifact>> {
+    sqlx::query_as!(
+        FoundArtifact,
+        "select f.artifact_id, f.digest, a.trust_state, a.channels
+         from app_version_artifacts f join app_artifacts a on a.id = f.artifact_id
+         where f.version_id = $1 and f.name = $2 and f.variant = $3",
+        version,
+        slot.name,
+        slot.variant.as_deref().unwrap_or_default()
+    )
+    .fetch_optional(conn)
+    .await
+}
