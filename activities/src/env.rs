@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 
 use engine::Engine;
+use sqlx::PgPool;
 
 use crate::task_signers::TaskSigners;
 
@@ -31,6 +32,11 @@ impl Env {
 
     pub(crate) fn signers(&self) -> Option<&TaskSigners> {
         self.signers.as_ref()
+    }
+
+    /// The platform's own database.
+    pub fn pool(&self) -> &PgPool {
+        self.engine.pool()
     }
 
     pub(crate) fn put_on_desk(&self, thing: &str) {

@@ -1,9 +1,11 @@
 //! One file per lifecycle action, and the registry that makes them known. A new action is one file and one line here;
 //! one that runs by the clock is declared here too.
 
+pub mod action;
 pub mod check_promises;
 pub mod demo;
 pub mod instance;
+pub mod version;
 
 pub use activities::{SignerFault, TaskSigners};
 
@@ -13,6 +15,7 @@ use engine::{Engine, Registry, ScheduleError};
 use self::check_promises::{CheckPromises, NIGHTLY};
 use self::instance::decommission::DecommissionInstance;
 use self::instance::deploy::DeployInstance;
+use self::version::{PromoteVersion, Retirement};
 
 pub fn registry() -> Registry<Env> {
     Registry::new()
@@ -20,6 +23,8 @@ pub fn registry() -> Registry<Env> {
         .with::<demo::Tour>()
         .with::<DeployInstance>()
         .with::<DecommissionInstance>()
+        .with::<PromoteVersion>()
+        .with::<Retirement>()
 }
 
 /// Every process declares them when it starts, so a release brings its schedules with it.

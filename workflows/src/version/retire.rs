@@ -1,0 +1,193 @@
+//! Retiring: nothing new uses the version at once; it ends when its grace period is over and the last instance has let go.
+//!
+//! Who still refers to it is listed by every look. The last look and the end are one transaction with the version held
+//! still, so a deployment that begins meanwhile either comes first and is waited for, or finds the version retired.
+
+use std::time::Duration;
+
+use activities::Env;
+use activities::version_references::ListReferences;
+use domain::version_status::{VersionAction, VersionStatus};
+use domain::{ErrorCode, Permission, PolicyKey};
+use engine::{Fault, Halt, PlannedStep, Run, Workflow};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sqlx::PgConnection;
+use store::app_versions::{self, Advance, AppVersion};
+use store::policies::{self, Subject};
+use store::version_references;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::tell::{Moved, tell};
+use crate::action::{Action, Refused, Requester};
+
+/// How long the first look waits for the next; later ones wait twice as long each, up to the longest.
+const FIRST_WAIT: Duration = Duration::from_secs(60);
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+
+pub struct RetireVersion;
+
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({ "when": "unused", "reason": "Out of support." }))]
+pub struct RetireVersionInput {
+    /// Kept with the version and in the audit log.
+    #[serde(default)]
+    #[schema(max_length = 1000)]
+    pub reason: Option<String>,
+    #[serde(default)]
+    pub when: When,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = RetireWhen)]
+pub enum When {
+    /// When the grace period is over and no instance is left.
+    #[default]
+    Unused,
+    /// At once, or not at all: refused while instances are left.
+    Now,
+}
+
+impl Action for RetireVersion {
+    type Subject = AppVersion;
+    type Input = RetireVersionInput;
+    type Run = Retirement;
+
+    const VERB: &'static str = "retire";
+    const OPERATION: &'static str = "retire_version";
+    const SUMMARY: &'static str = "Take a version out of use for good, once nothing uses it";
+    const PERMISSION: Permission = Permission::AppsVersionManage;
+    const REFUSES: &'static [ErrorCode] = &[ErrorCode::VersionInUse];
+
+    fn is_legal(version: &AppVersion) -> bool {
+        VersionAction::Retire.leads(version.status).is_some()
+    }
+
+    fn reason(input: &RetireVersionInput) -> Option<&str> {
+        input.reason.as_deref()
+    }
+
+    async fn begin(
+        conn: &mut PgConnection,
+        version: &AppVersion,
+        input: RetireVersionInput,
+        by: Requester,
+    ) -> Result<Retirement, Refused> {
+        if input.when == When::Now {
+            let references = version_references::of(conn, &version.slug, &version.version).await?;
+            if !references.is_empty() {
+                let message =
+                    format!("{} instances use {} {}.", references.len(), version.slug, version.version);
+                return Err(
+                    Refused::no(ErrorCode::VersionInUse, message).with("references", json!(references))
+                );
+            }
+        }
+        let grace_seconds = match input.when {
+            When::Now => 0,
+            When::Unused => grace(conn, version).await?,
+        };
+        Ok(Retirement { version_id: version.id, grace_seconds, by })
+    }
+}
+
+/// Nobody could deploy what never left staging, so nobody needs time to move away from it.
+async fn grace(conn: &mut PgConnection, version: &AppVersion) -> sqlx::Result<u64> {
+    if matches!(version.status, VersionStatus::Draft | VersionStatus::Staged) {
+        return Ok(0);
+    }
+    let (org, project) = version.owner();
+    let owner = Subject { org: Some(org), project: Some(project), user: None };
+    let seconds = policies::resolve(conn, PolicyKey::RetireGraceSeconds, owner).await?.value;
+    Ok(seconds.as_u64().unwrap_or_default())
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Retirement {
+    pub version_id: Uuid,
+    pub grace_seconds: u64,
+    pub by: Requester,
+}
+
+impl Workflow for Retirement {
+    const NAME: &'static str = "version.retire";
+    const PLAN: &'static [PlannedStep] = &[
+        PlannedStep::transact("mark_deprecated"),
+        PlannedStep::sleep("grace_period"),
+        PlannedStep::activity("list_references"),
+        PlannedStep::wait("reference_gone"),
+        PlannedStep::transact("mark_retired"),
+    ];
+    type Env = Env;
+
+    async fn run(&self, run: &mut Run<Env>) -> Result<(), Halt> {
+        run.pivot();
+        let correlation_id = run.correlation_id().to_owned();
+        run.transact("mark_deprecated", |conn| {
+            Box::pin(deprecate(conn, self.clone(), correlation_id.clone()))
+        })
+        .await?;
+        run.sleep("grace_period", Duration::from_secs(self.grace_seconds)).await?;
+        let mut wait = FIRST_WAIT;
+        for look in 0_u32.. {
+            let references = run.step_for(look, ListReferences { version_id: self.version_id }).await?;
+            if references.is_empty() && self.retired(run, look, &correlation_id).await? {
+                break;
+            }
+            let _: Option<Value> = run.wait_until("reference_gone", look, wait).await?;
+            wait = (wait * 2).min(LONGEST_WAIT);
+        }
+        Ok(())
+    }
+}
+
+impl Retirement {
+    async fn retired(&self, run: &mut Run<Env>, look: u32, correlation_id: &str) -> Result<bool, Halt> {
+        run.transact_for("mark_retired", look, |conn| {
+            Box::pin(retire(conn, self.clone(), correlation_id.to_owned()))
+        })
+        .await
+    }
+}
+
+/// An active version takes no new instances from here on; any other stays as it is.
+async fn deprecate(conn: &mut PgConnection, asked: Retirement, correlation_id: String) -> Result<(), Fault> {
+    let version = locked(conn, &asked).await?;
+    if VersionAction::Retire.leads(version.status) == Some(VersionStatus::Deprecated) {
+        advance(conn, &version, &asked, &correlation_id).await?;
+    }
+    Ok(())
+}
+
+/// Whether it is retired now; not while anything refers to it.
+async fn retire(conn: &mut PgConnection, asked: Retirement, correlation_id: String) -> Result<bool, Fault> {
+    let version = locked(conn, &asked).await?;
+    if !version_references::of(conn, &version.slug, &version.version).await?.is_empty() {
+        return Ok(false);
+    }
+    advance(conn, &version, &asked, &correlation_id).await?;
+    Ok(true)
+}
+
+async fn locked(conn: &mut PgConnection, asked: &Retirement) -> Result<AppVersion, Fault> {
+    let version = app_versions::lock(conn, asked.version_id).await?;
+    version.ok_or_else(|| Fault::terminal("version_not_found", "the version is gone"))
+}
+
+async fn advance(
+    conn: &mut PgConnection,
+    version: &AppVersion,
+    asked: &Retirement,
+    correlation_id: &str,
+) -> Result<(), Fault> {
+    let with = Advance { reason: asked.by.reason.as_deref(), ..Advance::default() };
+    let Some(status) = app_versions::advance(conn, version, VersionAction::Retire, with).await? else {
+        let why = format!("{} {} is {} and cannot be retired", version.slug, version.version, version.status);
+        return Err(Fault::needs_operator("state_conflict", why));
+    };
+    let moved = Moved { action: VersionAction::Retire, to: status, canary: None };
+    tell(conn, version, &moved, &asked.by, correlation_id).await
+}
