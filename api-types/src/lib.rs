@@ -7,6 +7,8 @@ pub mod allocation;
 pub mod app_instance;
 pub mod audit;
 pub mod bulk_retry;
+pub mod catalog;
+pub mod entitlement;
 pub mod error;
 pub mod federated_trust;
 pub mod me;
@@ -22,6 +24,7 @@ pub mod registry;
 pub mod role;
 pub mod schedule;
 pub mod service_account;
+pub mod submission;
 pub mod token;
 pub mod workflow;
 pub mod wrapping;
@@ -33,6 +36,10 @@ pub use app_instance::{
 };
 pub use audit::{AuditActor, AuditEntry, AuditResult};
 pub use bulk_retry::{BulkRetry, BulkRetryFilter, BulkRetryReport, BulkVerdict, Verdict};
+pub use catalog::{
+    AppVersion, AppVersionAccepted, CatalogApp, VersionCanary, VersionGates, VersionTransition,
+};
+pub use entitlement::{EffectiveEntitlement, Entitlement, EntitlementSet, ModeAndScope, SetEntitlement};
 pub use error::{ErrorEnvelope, Invalid, Problem};
 pub use federated_trust::{FederatedTrust, NewFederatedTrust};
 pub use me::{Me, MyGrant};
@@ -54,6 +61,7 @@ pub use service_account::{
     NewServiceAccount, RotateKey, ServiceAccount, ServiceAccountKey, ServiceAccountStatus,
     ServiceAccountWithKey,
 };
+pub use submission::{ApproveSubmission, RejectSubmission, Submission, SubmissionDetail, SubmissionStatus};
 pub use token::{AccessToken, OAuthError, ServiceAccountTokenRequest, TokenExchangeRequest};
 pub use workflow::{
     Attempt, AttemptOutcome, RunStatus, Step, StepKind, StepState, StuckCause, StuckCode, WorkflowHandle,

@@ -12,13 +12,18 @@ pub(crate) enum Access {
     Node,
     /// Holders of the key in the place that the path names.
     Key(Permission),
+    /// The same, but machines are refused whatever they hold.
+    Person(Permission),
+    /// Holders of the key in any place at all; the path names none.
+    Somewhere(Permission),
 }
 
 impl Access {
     pub(crate) fn demand(self) -> Option<Demand> {
         match self {
-            Access::Public | Access::SignedIn | Access::Node => None,
+            Access::Public | Access::SignedIn | Access::Node | Access::Somewhere(_) => None,
             Access::Key(key) => Some(Demand { key, humans_only: false }),
+            Access::Person(key) => Some(Demand { key, humans_only: true }),
         }
     }
 
@@ -28,7 +33,7 @@ impl Access {
             Access::Public => "public",
             Access::SignedIn => "signed_in",
             Access::Node => "node",
-            Access::Key(key) => key.as_str(),
+            Access::Key(key) | Access::Person(key) | Access::Somewhere(key) => key.as_str(),
         }
     }
 }

@@ -6,6 +6,7 @@
 use axum::handler::Handler;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use domain::ErrorCode;
+use domain::manifest::Manifest;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa::openapi::content::ContentBuilder;
@@ -17,6 +18,7 @@ use utoipa::openapi::schema::{
 };
 use utoipa::openapi::{RefOr, Required, Schema};
 
+use crate::manifest_body;
 use crate::openapi::headers;
 use crate::state::State;
 
@@ -60,6 +62,15 @@ impl Endpoint {
 
     pub(crate) fn query(self, name: &str, schema: RefOr<Schema>, description: &str) -> Endpoint {
         self.param(ParameterIn::Query, name, description, schema)
+    }
+
+    /// A parameter that must be there.
+    pub(crate) fn needed_query(self, name: &str, schema: RefOr<Schema>, description: &str) -> Endpoint {
+        let mut endpoint = self.query(name, schema, description);
+        if let Some(param) = endpoint.params.last_mut() {
+            param.required = Required::True;
+        }
+        endpoint
     }
 
     pub(crate) fn header(self, name: &str, description: &str) -> Endpoint {
@@ -114,6 +125,21 @@ impl Endpoint {
     pub(crate) fn of_another_protocol(mut self) -> Endpoint {
         self.own_errors = true;
         self
+    }
+
+    /// A manifest, as JSON or YAML. The flat form is accepted too; the schema is that of the normal one.
+    pub(crate) fn manifest(mut self) -> Endpoint {
+        let mut body = RequestBodyBuilder::new().required(Some(Required::True));
+        for media_type in manifest_body::MEDIA_TYPES {
+            let schema = self.component::<Manifest>();
+            body = body.content(media_type, ContentBuilder::new().schema(Some(schema)).build());
+        }
+        self.body = Some(body.build());
+        self.refuses(&[
+            ErrorCode::ValidationError,
+            ErrorCode::PayloadTooLarge,
+            ErrorCode::UnsupportedMediaType,
+        ])
     }
 
     /// A form, as other protocols have it; they have their own errors too.

@@ -7,7 +7,7 @@ use api_types::Invalid;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use domain::ErrorCode;
-use engine::OperateError;
+use engine::{EngineError, OperateError, StartError};
 use serde_json::{Map, Value, json};
 
 #[derive(Clone, Debug)]
@@ -121,6 +121,18 @@ impl From<OperateError> for ApiError {
                     .with("status", holder.state.as_str())
             }
             OperateError::Database(error) => error.into(),
+        }
+    }
+}
+
+impl From<StartError> for ApiError {
+    fn from(error: StartError) -> ApiError {
+        match error {
+            StartError::TargetBusy(holder) => OperateError::TargetBusy(holder).into(),
+            StartError::Backlog => ApiError::plain(ErrorCode::RateLimited).retry_after(5),
+            StartError::Pressure => ApiError::unavailable("The database does not keep up right now."),
+            StartError::Engine(EngineError::Database(error)) => error.into(),
+            StartError::Engine(error) => ApiError::internal(&error),
         }
     }
 }

@@ -17,6 +17,11 @@ pub(crate) fn tag(bytes: &[u8]) -> String {
     format!("\"{hex}\"")
 }
 
+/// The tag of what a read of the resource would answer.
+pub(crate) fn of(resource: &impl Serialize) -> Result<String, ApiError> {
+    Ok(tag(&serde_json::to_vec(resource).map_err(|error| ApiError::internal(&error))?))
+}
+
 /// A resource, with the tag of its very bytes.
 pub(crate) struct Tagged<T>(pub(crate) T);
 
@@ -55,8 +60,7 @@ impl IfMatch {
         if *self == IfMatch::Absent {
             return Ok(());
         }
-        let bytes = serde_json::to_vec(current).map_err(|error| ApiError::internal(&error))?;
-        let tag = tag(&bytes);
+        let tag = of(current)?;
         if self.holds(&tag) {
             return Ok(());
         }

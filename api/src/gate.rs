@@ -104,6 +104,12 @@ impl Gate {
                     .with("permission", demand.key.as_str()),
             })?;
         }
+        if let Access::Somewhere(key) = self.access
+            && !caller.principal().holds_somewhere(key)
+        {
+            let refusal = ApiError::plain(ErrorCode::InsufficientPermissions);
+            return Err(refusal.with("permission", key.as_str()));
+        }
         agree_on_project(headers, caller.scope)?;
         record_place(caller.scope);
         Ok(())

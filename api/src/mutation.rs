@@ -17,16 +17,14 @@ use axum::http::HeaderValue;
 use axum::response::{IntoResponse, Response};
 use domain::{ErrorCode, redact::redacted};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use sqlx::PgConnection;
 use store::audit::{self, NewEntry};
 use store::idempotency::{self, Slot};
-use utoipa::ToSchema;
 
 use self::work::Work;
-use crate::body;
+use crate::body::ReadBody;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::state::State;
@@ -102,7 +100,7 @@ impl<T> Mutation<T> {
     }
 }
 
-impl<T: DeserializeOwned + ToSchema + Send> FromRequest<State> for Mutation<T> {
+impl<T: ReadBody> FromRequest<State> for Mutation<T> {
     /// A refusal, or the answer that was given before.
     type Rejection = Response;
 
@@ -113,7 +111,7 @@ impl<T: DeserializeOwned + ToSchema + Send> FromRequest<State> for Mutation<T> {
         let leftover = request.extensions().get::<Leftover>().cloned().unwrap_or_default();
         let slot = slot(&request, &caller).map_err(ApiError::into_response)?;
         // The body is read to its end before a connection is taken, so a slow caller holds none.
-        let (bytes, body) = body::read(request).await.map_err(ApiError::into_response)?;
+        let (bytes, body) = T::read(request).await.map_err(ApiError::into_response)?;
         let tx = state.write().await.map_err(|error| ApiError::from(error).into_response())?;
         let mut tx = Work::new(tx, leftover);
         let first = match slot {

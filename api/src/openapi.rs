@@ -103,12 +103,15 @@ fn http_method(method: &Method) -> HttpMethod {
 }
 
 fn operation(route: Route) -> Operation {
-    let extensions = ExtensionsBuilder::new().add("x-permission", route.access.as_str()).build();
+    let mut extensions = ExtensionsBuilder::new().add("x-permission", route.access.as_str());
+    if let Access::Person(_) = route.access {
+        extensions = extensions.add("x-humans-only", true);
+    }
     let mut operation = OperationBuilder::new()
         .operation_id(Some(operation_id(&route)))
         .summary(Some(route.endpoint.summary))
         .tag(tag(&route.path))
-        .extensions(Some(extensions))
+        .extensions(Some(extensions.build()))
         .securities(Some(securities(route.access)));
     for name in path_params(&route.path) {
         operation = operation.parameter(path_param(name));
@@ -189,7 +192,7 @@ fn refusals(route: &Route) -> BTreeMap<u16, BTreeSet<ErrorCode>> {
     if route.access != Access::Public {
         codes.extend(GATED);
     }
-    if let Access::Key(_) = route.access {
+    if let Access::Key(_) | Access::Person(_) | Access::Somewhere(_) = route.access {
         codes.push(ErrorCode::InsufficientPermissions);
     }
     if route.is_mutation() {

@@ -12,21 +12,23 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, get as plain_get};
 use axum::{Extension, Router, middleware};
 use domain::Permission::{
-    AllocationsManage, AllocationsRead, AppsInstanceDelete, AppsInstanceRead, AuditRead, IamMemberManage,
-    IamServiceAccountManage, IamServiceAccountRead, NodesManage, WorkflowsOperate, WorkflowsRead,
+    AllocationsManage, AllocationsRead, AppsCatalogRead, AppsEntitlementManage, AppsEntitlementRead, AppsInstanceDelete,
+    AppsInstanceRead, AppsManifestSubmit, AppsVersionManage, AuditRead, IamMemberManage, IamServiceAccountManage,
+    IamServiceAccountRead, NodesManage, WorkflowsOperate, WorkflowsRead,
 };
+use store::app_versions::AppVersion;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::timeout::TimeoutLayer;
 
-use crate::access::Access::{self, Node, Public, SignedIn};
+use crate::access::Access::{self, Node, Person, Public, SignedIn, Somewhere};
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::gate::{Gate, Place, gate};
 use crate::state::State;
 use crate::{
-    allocations, app_instances, audit, auth, body, edge, federated_trusts, health, me, members, metrics,
-    node_agent, nodes, openapi, organizations, policies, projects, registry, roles, schedules,
-    service_accounts, wait, workflows, wrapping,
+    action, allocations, app_instances, audit, auth, body, catalog, edge, entitlements, federated_trusts, health,
+    manifests, me, members, metrics, node_agent, nodes, openapi, organizations, policies, projects, registry, roles,
+    schedules, service_accounts, submissions, wait, workflows, wrapping,
 };
 
 pub(crate) const ROOT: &str = "/api/v1";
@@ -45,7 +47,7 @@ const DEADLINE: Duration = wait::LONGEST.saturating_add(Duration::from_secs(15))
 /// whoever decides on people decides on what they belong to.
 #[rustfmt::skip]
 pub(crate) fn routes() -> Vec<Route> {
-    vec![
+    let mut routes = vec![
         get   (ROOT,         "/me",                                SignedIn,                me::show()),
         post  (ROOT,         "/auth/service-account/token",        Public,                  auth::service_account_token()),
         post  (ROOT,         "/auth/token-exchange",               Public,                  auth::token_exchange()),
@@ -139,7 +141,28 @@ pub(crate) fn routes() -> Vec<Route> {
         post  (OUTSIDE,      "/internal/v1/registry/events",       Public,                  registry::events()),
         post  (OUTSIDE,      "/v1/sys/wrapping/unwrap",            Public,                  wrapping::unwrap()),
         post  (OUTSIDE,      "/v1/sys/wrapping/lookup",            Public,                  wrapping::lookup()),
-    ]
+
+        get   (ROOT,         "/apps/catalog",                      Somewhere(AppsCatalogRead), catalog::list()),
+        get   (ROOT,         "/apps/catalog/{slug}",               Somewhere(AppsCatalogRead), catalog::show()),
+        get   (ROOT,         "/apps/catalog/{slug}/versions",      Somewhere(AppsCatalogRead), catalog::list_versions()),
+        get   (ROOT,         "/apps/catalog/{slug}/versions/{version}", Somewhere(AppsCatalogRead), catalog::show_version()),
+        get   (ROOT,         "/apps/catalog/{slug}/versions/{version}/explain", Somewhere(AppsCatalogRead), catalog::explain()),
+        get   (ROOT,         "/apps/catalog/{slug}/versions/{version}/gates", Somewhere(AppsCatalogRead), catalog::gates()),
+        post  (PROJECT,      "/apps/manifests",                    AppsManifestSubmit,      manifests::submit()),
+        get   (PROJECT,      "/apps/submissions",                  AppsCatalogRead,         submissions::list()),
+        post  (ADMIN,        "/apps/manifests",                    AppsVersionManage,       manifests::register()),
+        get   (ADMIN,        "/apps/submissions",                  AppsVersionManage,       submissions::list()),
+        get   (ADMIN,        "/apps/submissions/{id}",             AppsVersionManage,       submissions::show()),
+        post  (ADMIN,        "/apps/submissions/{id}/approve",     AppsVersionManage,       submissions::approve()),
+        post  (ADMIN,        "/apps/submissions/{id}/reject",      AppsVersionManage,       submissions::reject()),
+
+        get   (PROJECT,      "/apps/entitlements",                 AppsEntitlementRead,     entitlements::list()),
+        put   (PROJECT,      "/apps/entitlements/{slug}",          Person(AppsEntitlementManage), entitlements::set()),
+        get   (PROJECT,      "/apps/entitlements/{slug}/effective", AppsEntitlementRead,    entitlements::effective()),
+    ];
+    // Lifecycle actions say themselves what they ask of their caller.
+    routes.extend(action::routes::<AppVersion>());
+    routes
 }
 
 /// Everything the server answers. `extra` are public routes of other protocols, whose errors keep their own shape.
@@ -180,7 +203,13 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    fn new(method: Method, scope: &str, path: &str, access: impl Into<Access>, endpoint: Endpoint) -> Route {
+    pub(crate) fn new(
+        method: Method,
+        scope: &str,
+        path: &str,
+        access: impl Into<Access>,
+        endpoint: Endpoint,
+    ) -> Route {
         let place = match scope {
             PROJECT => Place::Project,
             ORGANIZATION => Place::Organization,

@@ -49,7 +49,7 @@ pub(crate) async fn handle_of_run(
 }
 
 /// The run, if it exists and the caller's scope covers it.
-async fn find(conn: &mut PgConnection, scope: Scope, id: Uuid) -> Result<RunView, ApiError> {
+pub(crate) async fn find(conn: &mut PgConnection, scope: Scope, id: Uuid) -> Result<RunView, ApiError> {
     let filter =
         RunFilter { ids: Some(vec![id]), project: scope.project(), limit: 1, ..RunFilter::default() };
     runs(conn, &filter).await?.pop().ok_or_else(|| ApiError::plain(ErrorCode::WorkflowNotFound))
