@@ -13,6 +13,7 @@ mod node;
 mod postmaster;
 mod provision;
 mod ready;
+mod reference_apps;
 mod registry;
 mod seed;
 mod tools;
@@ -31,7 +32,7 @@ use self::error::ClusterError;
 use self::issuer::Issuer;
 use self::node::LocalNode;
 use self::provision::Logins;
-use self::ready::Ready;
+use self::ready::{PROJECT_ID, Ready};
 use self::registry::LocalRegistry;
 use crate::cli::output;
 use crate::config::{self, Config};
@@ -169,6 +170,7 @@ impl Start<'_> {
     /// What a new data directory begins with: demo runs, and this machine as a node.
     async fn set_up(&self, serving: &Serving, ready: &mut Ready) -> Result<LocalNode, Failure> {
         demo::start(&serving.engine).await.map_err(Failure::server)?;
+        reference_apps::register(ready.api_url(), PROJECT_ID).await?;
         let DevArgs { simulate_gpus, docker_host, .. } = self.args;
         let node =
             LocalNode::start(self.data, ready.api_url(), *simulate_gpus, docker_host.as_deref()).await?;
