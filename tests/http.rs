@@ -180,7 +180,12 @@ impl Http {
             }
             None => Body::empty(),
         };
-        let response = self.open(request.body(body).expect("a request")).await;
+        self.answer_to(request.body(body).expect("a request")).await
+    }
+
+    /// The whole answer to any request.
+    pub async fn answer_to(&self, request: Request<Body>) -> Answer {
+        let response = self.open(request).await;
         let (status, headers) = (response.status(), response.headers().clone());
         let bytes = to_bytes(response.into_body(), usize::MAX).await.expect("a whole body");
         Answer { status, headers, body: serde_json::from_slice(&bytes).unwrap_or_default() }

@@ -4,18 +4,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use activities::Env;
+use domain::VersionAction;
 use engine::testing::{Check, check_workflow};
 use engine::{Engine, Registry};
 use futures::future::BoxFuture;
 use uuid::Uuid;
+use workflows::action::Requester;
 use workflows::check_promises::CheckPromises;
 use workflows::demo::Tour;
+use workflows::version::{PromoteVersion, Retirement};
 
 use crate::support::database::TestDatabase;
 
 /// Workflows that have a story here; the registry must not know any other.
-const CHECKED: &[&str] =
-    &["demo.tour", "platform.check_promises", "instance.deploy", "instance.decommission"];
+const CHECKED: &[&str] = &[
+    "demo.tour",
+    "platform.check_promises",
+    "instance.deploy",
+    "instance.decommission",
+    "version.promote",
+    "version.retire",
+];
 
 #[test]
 fn every_registered_workflow_is_checked() {
@@ -51,6 +60,84 @@ async fn the_nightly_check_survives_being_struck_anywhere() {
     })
     .await;
     database.drop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn promoting_a_version_survives_being_struck_anywhere() {
+    let database = TestDatabase::new().await;
+    check_workflow(Check {
+        database: database.options.clone(),
+        workflow: PromoteVersion {
+            version_id: VERSION,
+            app_slug: "notes".into(),
+            version: "1.0.0".into(),
+            action: VersionAction::Deprecate,
+            canary: None,
+            supersede: false,
+            by: somebody(),
+        },
+        fresh_env: active_version,
+        leftovers: changes,
+        while_waiting: let_time_pass,
+    })
+    .await;
+    database.drop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn retiring_a_version_survives_being_struck_anywhere() {
+    let database = TestDatabase::new().await;
+    check_workflow(Check {
+        database: database.options.clone(),
+        workflow: Retirement { version_id: VERSION, grace_seconds: 60, by: somebody() },
+        fresh_env: active_version,
+        leftovers: changes,
+        while_waiting: let_time_pass,
+    })
+    .await;
+    database.drop().await;
+}
+
+const VERSION: Uuid = Uuid::from_u128(7);
+
+fn somebody() -> Requester {
+    let actor_type = domain::ActorType::User;
+    Requester { actor_id: Uuid::nil(), actor_type, actor_role: None, reason: None }
+}
+
+/// A catalog with one active version, of which nothing was told yet.
+fn active_version(engine: &Engine) -> Arc<Env> {
+    wait_for(sqlx::raw_sql(sqlx::AssertSqlSafe(format!(
+        "insert into organizations (id, slug, display_name) values ('{VERSION}', 'org', 'org') on conflict do nothing;
+         insert into projects (id, org_id, slug, display_name) values ('{VERSION}', '{VERSION}', 'project', 'p')
+             on conflict do nothing;
+         insert into apps (id, slug, owner_org_id, owner_project_id, card)
+             values ('{VERSION}', 'notes', '{VERSION}', '{VERSION}', '{{}}') on conflict do nothing;
+         delete from app_versions;
+         delete from outbox;
+         insert into app_versions (id, app_id, version, status, manifest, content_digest, registered_by)
+             values ('{VERSION}', '{VERSION}', '1.0.0', 'active', '{{}}', 'sha256:' || repeat('0', 64), '{VERSION}')",
+    )))
+    .execute(engine.pool()))
+    .expect("a version");
+    Arc::new(Env::new(engine.clone()))
+}
+
+/// The version's status if it moved, and everything that was told of it.
+fn changes(env: &Env) -> Vec<String> {
+    wait_for(
+        sqlx::query_scalar(
+            "select what from (select 0 as place, status as what from app_versions where status <> 'active'
+             union all select pos, type from outbox) changes order by place",
+        )
+        .fetch_all(env.pool()),
+    )
+    .expect("the changes")
+}
+
+/// The checker asks between runs, from plain functions.
+fn wait_for<T>(asked: impl Future<Output = T>) -> T {
+    tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(asked))
 }
 
 /// The tour waits for the clock and for a word; both come with time.

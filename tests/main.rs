@@ -6,7 +6,9 @@
 
 mod architecture;
 mod artifacts;
+mod catalog;
 mod cli;
+mod dev_apps;
 mod dev_config;
 mod dev_people;
 mod dev_schema;

@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod cluster;
+pub mod control_plane;
 pub mod database;
 pub mod docker;
 pub mod failing;
@@ -14,5 +15,6 @@ pub mod proxy;
 pub mod realm;
 pub mod registry;
 pub mod slow;
+pub mod stand_in;
 pub mod story;
 pub mod world;

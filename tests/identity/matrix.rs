@@ -20,6 +20,7 @@ struct Route {
     path: String,
     place: Place,
     access: String,
+    humans_only: bool,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -44,6 +45,9 @@ enum Holds {
         project: PermissionSet,
         organization: PermissionSet,
         platform: PermissionSet,
+        /// In places that no path of the matrix names.
+        elsewhere: PermissionSet,
+        machine: bool,
     },
 }
 
@@ -87,9 +91,11 @@ fn expected(route: &Route, who: &Somebody) -> Option<(u16, &'static str)> {
     if route.access == "public" {
         return None;
     }
-    let (project, organization, platform) = match &who.holds {
+    let (project, organization, platform, elsewhere, machine) = match &who.holds {
         Holds::Nothing(code) => return Some((401, code)),
-        Holds::Keys { project, organization, platform } => (*project, *organization, *platform),
+        Holds::Keys { project, organization, platform, elsewhere, machine } => {
+            (*project, *organization, *platform, *elsewhere, *machine)
+        }
     };
     if route.access == "signed_in" {
         return None;
@@ -99,15 +105,18 @@ fn expected(route: &Route, who: &Somebody) -> Option<(u16, &'static str)> {
         return Some((403, "insufficient_permissions"));
     }
     let key: Permission = route.access.parse().expect("a permission key");
+    let anywhere = project.and(organization).and(platform).and(elsewhere);
     let (held, invisible) = match route.place {
         Place::Project => (project, (404, "project_not_found")),
         Place::Organization => (organization, (404, "organization_not_found")),
-        Place::Platform | Place::Nowhere => (platform, (403, "admin_required")),
+        Place::Platform => (platform, (403, "admin_required")),
+        Place::Nowhere => (anywhere, (403, "insufficient_permissions")),
     };
     if held.is_empty() {
         return Some(invisible);
     }
-    (!held.contains(key)).then_some((403, "insufficient_permissions"))
+    let refused = !held.contains(key) || (route.humans_only && machine);
+    refused.then_some((403, "insufficient_permissions"))
 }
 
 /// Past the gate nothing may fail, and nothing may be refused for who asks.
@@ -130,7 +139,14 @@ fn routes() -> Vec<Route> {
             let secured = operation["security"].as_array().is_some_and(|schemes| !schemes.is_empty());
             assert_eq!(secured, access != "public", "{method} {template}");
             let method = method.to_uppercase().parse().unwrap();
-            routes.push(Route { method, path: filled(template), place: place(template), access });
+            let humans_only = operation["x-humans-only"] == true;
+            routes.push(Route {
+                method,
+                path: filled(template),
+                place: place(template),
+                access,
+                humans_only,
+            });
         }
     }
     routes
@@ -153,6 +169,8 @@ fn filled(template: &str) -> String {
         ("{id}", Uuid::now_v7().to_string()),
         ("{task_id}", Uuid::now_v7().to_string()),
         ("{name}", "nothing".to_owned()),
+        ("{slug}", "nothing".to_owned()),
+        ("{version}", "0.0.0".to_owned()),
         ("{scope}", "global".to_owned()),
         ("{scope_id}", "global".to_owned()),
         ("{key}", "canary.min_samples".to_owned()),
@@ -169,7 +187,7 @@ async fn everybody(http: &Http) -> Vec<Somebody> {
     let known = |name: &'static str, project, organization, platform| Somebody {
         name,
         token: http.realm.token(name),
-        holds: Holds::Keys { project, organization, platform },
+        holds: Holds::Keys { project, organization, platform, elsewhere: none, machine: false },
     };
     let (superadmin, ops) = (PlatformRole::PlatformSuperadmin.keys(), PlatformRole::PlatformOps.keys());
     people.push(known("admin", superadmin, superadmin, superadmin));
@@ -190,8 +208,13 @@ async fn everybody(http: &Http) -> Vec<Somebody> {
         people.push(known(name, role.keys(), role.keys(), none));
     }
     people.push(known("member", none, OrganizationRole::Member.keys(), none));
-    for name in ["neighbour", "stranger", "newcomer"] {
-        people.push(known(name, none, none, none));
+    people.push(known("newcomer", none, none, none));
+    for name in ["neighbour", "stranger"] {
+        let mut outsider = known(name, none, none, none);
+        if let Holds::Keys { elsewhere, .. } = &mut outsider.holds {
+            *elsewhere = ProjectRole::Admin.keys();
+        }
+        people.push(outsider);
     }
     people.extend(machines(http).await);
     people
@@ -215,6 +238,8 @@ async fn machines(http: &Http) -> Vec<Somebody> {
             project: keys.into_iter().collect(),
             organization: PermissionSet::EMPTY,
             platform: PermissionSet::EMPTY,
+            elsewhere: PermissionSet::EMPTY,
+            machine: true,
         };
         machines.push(Somebody { name, token, holds });
     }

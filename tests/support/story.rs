@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::database::TestDatabase;
 use super::slow::short_or_slow;
+use super::stand_in::{PromoteStandIn, RetireStandIn};
 use super::world::{Child, Do, Script, World};
 
 /// How long a story waits for something that must happen; the long ones put more before it.
@@ -42,7 +43,7 @@ pub fn quick() -> Settings {
 }
 
 pub fn registry() -> Registry<World> {
-    Registry::new().with::<Script>().with::<Child>()
+    Registry::new().with::<Script>().with::<Child>().with::<PromoteStandIn>().with::<RetireStandIn>()
 }
 
 pub fn operator() -> Asker {

@@ -8,6 +8,7 @@ use engine::{Missed, Overlap, RunState, Schedule};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::catalog::{manifest, register};
 use crate::http::{Http, admin, organization, project};
 use crate::support::realm::{self, DEMO};
 use crate::support::story::Story;
@@ -81,6 +82,25 @@ impl<'a> Fixtures<'a> {
             ("admin", name) if name.ends_with("_schedule") => {
                 let verb = name.trim_end_matches("_schedule");
                 ask(Method::POST, admin(&format!("/schedules/yearly/{verb}")), json!({ "reason": fresh }))
+            }
+            ("admin", "register_manifest") => {
+                let path = format!("/apps/manifests?owner_project_id={}", realm::EXAMPLE);
+                ask(Method::POST, admin(&path), manifest(&fresh, "1.0.0"))
+            }
+            ("project", "submit_manifest") => {
+                ask(Method::POST, project("/apps/manifests"), manifest(&fresh, "1.0.0"))
+            }
+            ("admin", name) if name.ends_with("_submission") => {
+                let sent = self.make(&project("/apps/manifests"), manifest(&fresh, "1.0.0")).await;
+                let verb = name.trim_end_matches("_submission");
+                let path = admin(&format!("/apps/submissions/{sent}/{verb}"));
+                ask(Method::POST, path, json!({ "reason": "because" }))
+            }
+            ("admin", name) if name.ends_with("_version") => self.version(name, fresh).await,
+            ("project", "set_entitlement") => {
+                register(self.http, &fresh, "1.0.0").await;
+                let path = project(&format!("/apps/entitlements/{fresh}"));
+                ask(Method::PUT, path, json!({ "enabled": true }))
             }
             _ => panic!("{operation} has no fixture: say here how to ask for it so that it succeeds"),
         }
@@ -217,6 +237,27 @@ impl<'a> Fixtures<'a> {
             _ => self.waiting().await,
         };
         ask(Method::POST, place(&format!("/workflows/{run}/{verb}")), json!({}))
+    }
+
+    /// A version in a state from which the action is legal.
+    async fn version(&self, name: &str, slug: String) -> Ask {
+        let made = register(self.http, &slug, "1.0.0").await;
+        let verb = name.trim_end_matches("_version");
+        let (status, canary) = match verb {
+            "canary" => ("staged", None),
+            "publish" | "rollback" => ("canary", Some(json!({ "percent": 1, "project_ids": [] }))),
+            "deprecate" => ("active", None),
+            _ => ("draft", None),
+        };
+        sqlx::query("update app_versions set status = $2, canary = $3 where id = $1::text::uuid")
+            .bind(made["id"].as_str().unwrap())
+            .bind(status)
+            .bind(canary)
+            .execute(&self.story.pool)
+            .await
+            .unwrap();
+        let body = if verb == "canary" { json!({ "percent": 1 }) } else { json!({}) };
+        ask(Method::POST, admin(&format!("/apps/catalog/{slug}/versions/1.0.0/{verb}")), body)
     }
 
     async fn waiting(&self) -> Uuid {
