@@ -1,6 +1,6 @@
 //! Benchmarks. Each figure is measured beside a reference on the same server in the same run, because only the
-//! ratio travels from one machine to another. `bench engine` measures the durable engine against its bars,
-//! `bench api` the HTTP API.
+//! ratio travels from one machine to another. `bench engine` measures the durable engine against its bars, `bench api`
+//! the HTTP API, `bench catalog` the pages of a large catalog.
 
 // Nobody depends on a binary: here `pub` only means "for the other files".
 #![allow(unreachable_pub)]
@@ -9,6 +9,7 @@
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 mod api;
+mod catalog;
 mod failure;
 mod load;
 mod measure;
@@ -24,6 +25,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::api::{ApiArgs, BareArgs};
+use crate::catalog::CatalogArgs;
 use crate::failure::Failure;
 use crate::measure::EngineArgs;
 use crate::worker::WorkerArgs;
@@ -41,6 +43,8 @@ enum Bench {
     Engine(EngineArgs),
     /// The HTTP API: an authenticated read beside a bare route, and the judgement of tokens
     Api(ApiArgs),
+    /// The catalog: pages of ten thousand apps, raw and as a project sees them
+    Catalog(CatalogArgs),
     /// A process of its own that drives runs until it is killed
     #[command(hide = true)]
     Worker(WorkerArgs),
@@ -79,6 +83,10 @@ async fn run(bench: Bench) -> Result<bool, Failure> {
             _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
         },
         Bench::Bare(args) => api::bare(args).await,
+        Bench::Catalog(args) => tokio::select! {
+            measured = Box::pin(catalog::catalog(&args)) => measured,
+            _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
+        },
         Bench::Worker(args) => worker::run(&args).await,
     }
 }

@@ -108,15 +108,15 @@ pub async fn engine(args: &EngineArgs) -> Result<bool, Failure> {
     }
     show(&report.table());
     if !args.quick && args.only.is_empty() {
-        let environment = environment(&bench).await?;
+        let environment = environment(&bench.server).await?;
         report.write(&Path::new(env!("CARGO_MANIFEST_DIR")).join("results/engine.json"), &environment)?;
     }
     Ok(report.all_met())
 }
 
 /// What the figures depend on.
-async fn environment(bench: &Bench) -> Result<BTreeMap<&'static str, Value>, Failure> {
-    let mut conn = bench.server.admin().await?;
+pub async fn environment(server: &Server) -> Result<BTreeMap<&'static str, Value>, Failure> {
+    let mut conn = server.admin().await?;
     let mut facts = BTreeMap::new();
     for setting in [
         "server_version",
