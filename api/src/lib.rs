@@ -5,9 +5,9 @@
 //! `gate.rs`; what a change owes besides its effect (audit, first answer), in `mutation.rs`.
 
 mod access;
+mod action;
 mod allocations;
 mod app_instances;
-mod action;
 mod audit;
 mod auth;
 mod body;

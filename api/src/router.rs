@@ -12,9 +12,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, get as plain_get};
 use axum::{Extension, Router, middleware};
 use domain::Permission::{
-    AllocationsManage, AllocationsRead, AppsCatalogRead, AppsEntitlementManage, AppsEntitlementRead, AppsInstanceDelete,
-    AppsInstanceRead, AppsManifestSubmit, AppsVersionManage, AuditRead, IamMemberManage, IamServiceAccountManage,
-    IamServiceAccountRead, NodesManage, WorkflowsOperate, WorkflowsRead,
+    AllocationsManage, AllocationsRead, AppsCatalogRead, AppsEntitlementManage, AppsEntitlementRead,
+    AppsInstanceDelete, AppsInstanceRead, AppsManifestSubmit, AppsVersionManage, AuditRead, IamMemberManage,
+    IamServiceAccountManage, IamServiceAccountRead, NodesManage, WorkflowsOperate, WorkflowsRead,
 };
 use store::app_versions::AppVersion;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -26,9 +26,9 @@ use crate::error::ApiError;
 use crate::gate::{Gate, Place, gate};
 use crate::state::State;
 use crate::{
-    action, allocations, app_instances, audit, auth, body, catalog, edge, entitlements, federated_trusts, health,
-    manifests, me, members, metrics, node_agent, nodes, openapi, organizations, policies, projects, registry, roles,
-    schedules, service_accounts, submissions, wait, workflows, wrapping,
+    action, allocations, app_instances, audit, auth, body, catalog, edge, entitlements, federated_trusts,
+    health, manifests, me, members, metrics, node_agent, nodes, openapi, organizations, policies, projects,
+    registry, roles, schedules, service_accounts, submissions, wait, workflows, wrapping,
 };
 
 pub(crate) const ROOT: &str = "/api/v1";
