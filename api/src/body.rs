@@ -30,21 +30,24 @@ pub(crate) trait ReadBody: Sized + Send {
     fn read(request: Request) -> impl Future<Output = Result<(Bytes, Self), ApiError>> + Send;
 }
 
-/// JSON; an empty body without content type stands for `{}`.
 impl<T: DeserializeOwned + ToSchema + Send> ReadBody for T {
     async fn read(request: Request) -> Result<(Bytes, T), ApiError> {
-        let media_type = MediaType::of(request.headers());
-        let bytes = bytes(request).await?;
-        let value = match (bytes.is_empty(), media_type) {
-            (true, MediaType::Absent) => Value::Object(serde_json::Map::new()),
-            (_, MediaType::Json) => parse(&bytes)?,
-            _ => {
-                let message = "Send the body as application/json.";
-                return Err(ApiError::new(ErrorCode::UnsupportedMediaType, message));
-            }
-        };
-        Ok((bytes, checked(value)?))
+        read(request).await
     }
+}
+
+/// The bytes as they were sent, and what they say. An empty body without content type stands for `{}`.
+pub(crate) async fn read<T: DeserializeOwned + ToSchema>(request: Request) -> Result<(Bytes, T), ApiError> {
+    let media_type = MediaType::of(request.headers());
+    let bytes = bytes(request).await?;
+    let value = match (bytes.is_empty(), media_type) {
+        (true, MediaType::Absent) => Value::Object(serde_json::Map::new()),
+        (_, MediaType::Json) => parse(&bytes)?,
+        _ => {
+            return Err(ApiError::new(ErrorCode::UnsupportedMediaType, "Send the body as application/json."));
+        }
+    };
+    Ok((bytes, checked(value)?))
 }
 
 pub(crate) async fn bytes(request: Request) -> Result<Bytes, ApiError> {

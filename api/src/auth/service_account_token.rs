@@ -15,7 +15,7 @@ use store::service_accounts::{self, ServiceAccount};
 use store::{audit, service_account_keys, used_assertions};
 
 use super::{UNCACHED, entry, issue, line_breaks, record_denial};
-use crate::body::{self, ReadBody};
+use crate::body;
 use crate::edge::Context;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
@@ -119,6 +119,6 @@ impl<S: Send + Sync> FromRequest<S> for Lenient {
         let strict = Request::from_parts(head.clone(), content);
         let bytes = body::bytes(strict).await?;
         let repaired = Request::from_parts(head, line_breaks::escaped(&bytes).into());
-        ServiceAccountTokenRequest::read(repaired).await.map(|(_, asked)| Lenient(asked))
+        body::read(repaired).await.map(|(_, asked)| Lenient(asked))
     }
 }
