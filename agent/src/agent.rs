@@ -106,7 +106,10 @@ impl<D: Driver> Inner<D> {
                         drop(slot);
                     });
                 }
-                Ok(None) => trouble = 0,
+                Ok(None) => {
+                    trouble = 0;
+                    self.tell_what_is_untold().await;
+                }
                 Err(fault) => {
                     tracing::warn!(%fault, "no task could be asked for");
                     trouble += 1;
@@ -208,7 +211,7 @@ impl<D: Driver> Inner<D> {
         }
     }
 
-    /// Results of a life before this one, or of a time when the platform was away.
+    /// Results of a life before this one, of a time when the platform was away, or whose telling went astray.
     async fn tell_what_is_untold(&self) {
         for (task, key, outcome) in self.journal.untold() {
             match self.platform.result(task, &key, &outcome).await {
