@@ -12,6 +12,7 @@ pub mod pick;
 pub mod profile;
 pub mod retry;
 pub mod session;
+pub mod validate;
 pub mod wait;
 pub mod whoami;
 pub mod workflows;
@@ -62,6 +63,8 @@ pub enum Verb {
     Wait(wait::WaitArgs),
     /// What was done and what was refused, newest first
     Audit(audit::AuditArgs),
+    /// Check manifests on this machine, without a server
+    Validate(validate::ValidateArgs),
     /// What an error code means and what to do
     Explain(explain::ExplainArgs),
     /// Completions for your shell
@@ -72,6 +75,7 @@ pub async fn run(verb: &Verb, args: &ClientArgs, format: Format) -> Result<(), F
     match verb {
         Verb::Explain(explain) => return explain::run(explain, format),
         Verb::Completions(completions) => return completions::run(completions),
+        Verb::Validate(validate) => return validate::run(validate, format),
         _ => {}
     }
     let surroundings = Surroundings::read()?;
@@ -85,6 +89,6 @@ pub async fn run(verb: &Verb, args: &ClientArgs, format: Format) -> Result<(), F
         Verb::Retry(retry) => retry::run(retry, &client, format).await,
         Verb::Wait(wait) => wait::run(wait, &client, format).await,
         Verb::Audit(audit) => audit::run(audit, &client, format).await,
-        Verb::Login(_) | Verb::Explain(_) | Verb::Completions(_) => Ok(()),
+        Verb::Login(_) | Verb::Explain(_) | Verb::Completions(_) | Verb::Validate(_) => Ok(()),
     }
 }

@@ -20,6 +20,7 @@ mod http;
 mod identity;
 mod instances;
 mod lifecycle;
+mod manifests;
 mod nodes;
 mod outbox;
 mod support;

@@ -11,6 +11,7 @@ pub mod catalog;
 pub mod entitlement;
 pub mod error;
 pub mod federated_trust;
+pub mod manifest;
 pub mod me;
 pub mod member;
 pub mod node;
@@ -42,6 +43,7 @@ pub use catalog::{
 pub use entitlement::{EffectiveEntitlement, Entitlement, EntitlementSet, ModeAndScope, SetEntitlement};
 pub use error::{ErrorEnvelope, Invalid, Problem};
 pub use federated_trust::{FederatedTrust, NewFederatedTrust};
+pub use manifest::ValidManifest;
 pub use me::{Me, MyGrant};
 pub use member::{Member, MemberPatch, NewMember};
 pub use node::{NewNode, Node, NodeAction, NodeWithToken};

@@ -34,6 +34,8 @@ pub(crate) struct Endpoint {
     pub(crate) schemas: Vec<NamedSchema>,
     /// Another protocol prescribes the errors, all of which are among the answers.
     pub(crate) own_errors: bool,
+    /// Whether it changes something, as every method but GET does unless said otherwise.
+    pub(crate) changes: bool,
     mount: Box<dyn Fn(MethodFilter) -> MethodRouter<State>>,
 }
 
@@ -52,6 +54,7 @@ impl Endpoint {
             refusals: Vec::new(),
             schemas: Vec::new(),
             own_errors: false,
+            changes: true,
             mount: Box::new(move |method| on(method, handler.clone())),
         }
     }
@@ -140,6 +143,12 @@ impl Endpoint {
             ErrorCode::PayloadTooLarge,
             ErrorCode::UnsupportedMediaType,
         ])
+    }
+
+    /// A question that is too long for a path: nothing happens, so there is nothing to repeat and nothing to audit.
+    pub(crate) fn changes_nothing(mut self) -> Endpoint {
+        self.changes = false;
+        self
     }
 
     /// A form, as other protocols have it; they have their own errors too.

@@ -24,6 +24,7 @@ mod gate;
 mod health;
 mod identity;
 mod manifest_body;
+mod manifest_check;
 mod manifests;
 mod me;
 mod members;

@@ -107,6 +107,9 @@ fn operation(route: Route) -> Operation {
     if let Access::Person(_) = route.access {
         extensions = extensions.add("x-humans-only", true);
     }
+    if !route.endpoint.changes {
+        extensions = extensions.add("x-changes-nothing", true);
+    }
     let mut operation = OperationBuilder::new()
         .operation_id(Some(operation_id(&route)))
         .summary(Some(route.endpoint.summary))

@@ -27,8 +27,8 @@ use crate::gate::{Gate, Place, gate};
 use crate::state::State;
 use crate::{
     action, allocations, app_instances, audit, auth, body, catalog, edge, entitlements, federated_trusts,
-    health, manifests, me, members, metrics, node_agent, nodes, openapi, organizations, policies, projects,
-    registry, roles, schedules, service_accounts, submissions, wait, workflows, wrapping,
+    health, manifest_check, manifests, me, members, metrics, node_agent, nodes, openapi, organizations,
+    policies, projects, registry, roles, schedules, service_accounts, submissions, wait, workflows, wrapping,
 };
 
 pub(crate) const ROOT: &str = "/api/v1";
@@ -51,6 +51,9 @@ pub(crate) fn routes() -> Vec<Route> {
         get   (ROOT,         "/me",                                SignedIn,                me::show()),
         post  (ROOT,         "/auth/service-account/token",        Public,                  auth::service_account_token()),
         post  (ROOT,         "/auth/token-exchange",               Public,                  auth::token_exchange()),
+
+        get   (ROOT,         "/apps/manifest-schema",              Public,                  manifest_check::get_schema()),
+        post  (ROOT,         "/apps/manifests/validate",           SignedIn,                manifest_check::validate()),
 
         get   (ADMIN,        "/organizations",                     AllocationsRead,         organizations::list()),
         post  (ADMIN,        "/organizations",                     IamMemberManage,         organizations::create()),
@@ -246,7 +249,7 @@ impl Route {
 
     /// Whether the route changes something and so honours idempotency keys. What nodes say carries keys of its own.
     pub(crate) fn is_mutation(&self) -> bool {
-        self.method != Method::GET && !matches!(self.access, Public | Node)
+        self.method != Method::GET && !matches!(self.access, Public | Node) && self.endpoint.changes
     }
 }
 

@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 /// How the platform sees that the app is ready and stays so.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = HealthCheck)]
 pub struct Health {
     /// What is asked.
     pub kind: HealthKind,
