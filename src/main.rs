@@ -9,6 +9,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 mod cli;
 mod config;
+mod console;
 mod failure;
 mod role;
 mod stop;

@@ -10,6 +10,7 @@ use axum::Router;
 use clients::Clock;
 use clients::clock::SystemClock;
 use clients::oidc::Verifier;
+use clients::oidc::code_flow::CodeFlow;
 use clients::seal::Sealer;
 use clients::signing::{SigningKey, SigningKeys};
 use clients::tokens::Minter;
@@ -70,6 +71,22 @@ pub fn depot(
     Ok(Some(api::Depot { registry: registry.connect()?, wrapping }))
 }
 
+/// The page for people, and where they sign in to it: at the first issuer, by `loopback_http` also one on this machine.
+pub fn console(auth: &Auth, keys: &api::Keys, loopback_http: bool) -> Result<api::Console, Failure> {
+    let public_url = auth.public_url.as_deref().unwrap_or_default();
+    let sign_in = match auth.issuers.first() {
+        Some(issuer) if !public_url.is_empty() => {
+            let audience = issuer.audiences.first();
+            let client_id = auth.console_client_id.as_ref().or(audience).map_or("", String::as_str);
+            let back = format!("{public_url}/console/callback");
+            let flow = CodeFlow::new(&issuer.url, client_id, back, keys.verifier.clone(), loopback_http);
+            Some(Arc::new(flow.map_err(Failure::usage)?))
+        }
+        _ => None,
+    };
+    Ok(api::Console { files: crate::console::FILES, sign_in, https: public_url.starts_with("https://") })
+}
+
 /// What the API answers with, and where.
 pub struct Front {
     pub listener: TcpListener,
@@ -77,6 +94,7 @@ pub struct Front {
     pub receive_within: Duration,
     pub keys: api::Keys,
     pub depot: Option<api::Depot>,
+    pub console: api::Console,
     /// Routes of other protocols, beside ours.
     pub beside: Router,
 }
@@ -89,7 +107,9 @@ pub async fn api(front: Front, engine: Engine, closing: CancellationToken) -> Re
         git: option_env!("GPUAAS_GIT_COMMIT"),
         schema: store::migrate::newest(),
     };
-    let mut state = api::State::new(engine, build, front.keys).receiving_within(front.receive_within);
+    let mut state = api::State::new(engine, build, front.keys)
+        .receiving_within(front.receive_within)
+        .with_console(front.console);
     if let Some(depot) = front.depot {
         state = state.with_depot(depot);
     }

@@ -109,6 +109,17 @@ impl Http {
         Http { router: api::router(state.clone(), Router::new()), state, ..self.clone() }
     }
 
+    /// The same platform, with a page for people; nobody has signed in.
+    pub fn with_console(&self, console: api::Console) -> Http {
+        let state = self.state.clone().with_console(console);
+        Http {
+            router: api::router(state.clone(), Router::new()),
+            state,
+            bearer: String::new(),
+            ..self.clone()
+        }
+    }
+
     /// The same platform behind a port of its own.
     pub async fn listen(&self) -> Listening {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");

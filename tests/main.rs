@@ -8,6 +8,7 @@ mod architecture;
 mod artifacts;
 mod catalog;
 mod cli;
+mod console;
 mod dev_apps;
 mod dev_config;
 mod dev_people;

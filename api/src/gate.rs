@@ -47,10 +47,11 @@ pub(crate) async fn gate(
     let Some(context) = request.extensions().get::<Context>().cloned() else {
         return ApiError::internal(&"a route without the edge").into_response();
     };
-    let standing = match gate.state.identity.of(&gate.state, request.headers(), &context).await {
-        Ok(standing) => standing,
-        Err(refusal) => return refusal.into_response(),
-    };
+    let standing =
+        match gate.state.identity.of(&gate.state, request.method(), request.headers(), &context).await {
+            Ok(standing) => standing,
+            Err(refusal) => return refusal.into_response(),
+        };
     let allowance = gate.state.limiter.take(standing.principal.id, standing.requests_per_minute);
     // Until the place is known, everything is as if it happened on the platform.
     let mut caller = Caller { standing, scope: Scope::Platform, operation: gate.operation, context };

@@ -1,4 +1,5 @@
-//! From a bearer token to a principal: the token is judged, then the tables say who that is and what they may do.
+//! From a bearer token, or the console's cookie, to a principal: the token is judged or the session looked up, then the
+//! tables say who that is and what they may do.
 //!
 //! What was found is kept in memory under the token's digest, for as long as the version of authority stands still. A
 //! change made by this process is seen by the next request; one made elsewhere, within [`Authority::GLANCE`].
@@ -10,16 +11,18 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, Method, header};
 use chrono::{DateTime, Utc};
 use clients::TokenFault;
 use domain::{ActorType, ErrorCode};
+use store::console_sessions::Session;
 use store::principals::{self, Standing};
 use store::{audit, users};
 use uuid::Uuid;
 
 use self::authority::Authority;
 use self::bearer::Digest;
+use crate::console::{self, Presented};
 use crate::edge::Context;
 use crate::error::ApiError;
 use crate::state::State;
@@ -53,22 +56,53 @@ impl Identity {
     pub(crate) async fn of(
         &self,
         state: &State,
+        method: &Method,
         headers: &HeaderMap,
         context: &Context,
     ) -> Result<Arc<Standing>, ApiError> {
+        // A token that was sent decides, whatever cookies the browser adds.
+        if !headers.contains_key(header::AUTHORIZATION)
+            && let Some(shown) = console::presented(state, headers)
+        {
+            shown.may(method, headers)?;
+            return self.of_session(state, &shown, context).await;
+        }
         let token = bearer::token(headers)?;
         let digest = bearer::digest(token);
-        if let Some(known) = self.known(&digest)
-            && known.judged.elapsed() < JUDGED_AGAIN
-            && state.keys.clock.now() < known.expires_at
-            && known.standing.version == self.authority.version(state).await?
-        {
-            return Ok(known.standing);
+        if let Some(standing) = self.still_known(state, &digest).await? {
+            return Ok(standing);
         }
         let (subject, expires_at) = judge(state, token).await.map_err(refused)?;
         let standing = Arc::new(find(state, &subject, context).await?);
         self.remember(digest, Known { standing: standing.clone(), expires_at, judged: Instant::now() });
         Ok(standing)
+    }
+
+    /// The session itself is asked for every time, what its person may do is remembered as with tokens.
+    async fn of_session(
+        &self,
+        state: &State,
+        shown: &Presented<'_>,
+        context: &Context,
+    ) -> Result<Arc<Standing>, ApiError> {
+        let Session { issuer, subject, expires_at, .. } = shown.find(state).await?;
+        let digest = shown.digest();
+        if let Some(standing) = self.still_known(state, &digest).await? {
+            return Ok(standing);
+        }
+        let standing =
+            Arc::new(find(state, &Subject::User { issuer, subject, username: None }, context).await?);
+        self.remember(digest, Known { standing: standing.clone(), expires_at, judged: Instant::now() });
+        Ok(standing)
+    }
+
+    /// What was found before, if nothing has happened since that could have changed it.
+    async fn still_known(&self, state: &State, digest: &Digest) -> Result<Option<Arc<Standing>>, ApiError> {
+        let Some(known) = self.known(digest) else { return Ok(None) };
+        let still = known.judged.elapsed() < JUDGED_AGAIN
+            && state.keys.clock.now() < known.expires_at
+            && known.standing.version == self.authority.version(state).await?;
+        Ok(still.then_some(known.standing))
     }
 
     /// Called after every committed change: the next request asks whether it changed who may do what.

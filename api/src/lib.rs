@@ -13,6 +13,7 @@ mod auth;
 mod body;
 mod caller;
 mod catalog;
+mod console;
 mod depot;
 mod edge;
 mod endpoint;
@@ -54,6 +55,7 @@ mod wait;
 mod workflows;
 mod wrapping;
 
+pub use console::{Console, File};
 pub use depot::Depot;
 pub use error::ApiError;
 pub use openapi::document;

@@ -26,8 +26,8 @@ use crate::error::ApiError;
 use crate::gate::{Gate, Place, gate};
 use crate::state::State;
 use crate::{
-    action, allocations, app_instances, audit, auth, body, catalog, edge, entitlements, federated_trusts,
-    health, manifest_check, manifests, me, members, metrics, node_agent, nodes, openapi, organizations,
+    action, allocations, app_instances, audit, auth, body, catalog, console, edge, entitlements,
+    federated_trusts, health, manifest_check, manifests, me, members, metrics, node_agent, nodes, openapi, organizations,
     policies, projects, registry, roles, schedules, service_accounts, submissions, wait, workflows, wrapping,
 };
 
@@ -179,6 +179,7 @@ pub fn router(state: State, extra: Router) -> Router {
     for route in routes() {
         router = router.route(&route.path, route.mount(&state));
     }
+    router = router.merge(console::routes());
     if extra.has_routes() {
         let extra = extra.route_layer(middleware::map_response(edge::keep_shape));
         router = router.merge(extra.with_state(()));

@@ -14,6 +14,7 @@ use sqlx::{PgPool, PgTransaction};
 use tokio_util::sync::CancellationToken;
 use workflows::TaskSigners;
 
+use crate::console::Console;
 use crate::depot::Depot;
 use crate::error::ApiError;
 use crate::identity::Identity;
@@ -56,6 +57,7 @@ pub struct State {
     pub(crate) places: Arc<Places>,
     pub(crate) limiter: Arc<Limiter>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) console: Console,
     pub(crate) signers: TaskSigners,
     pub(crate) tasks: Arc<TaskWatch>,
     pub(crate) draining: CancellationToken,
@@ -72,6 +74,7 @@ impl State {
             metrics: Arc::new(Metrics::new(&engine)),
             draining: CancellationToken::new(),
             receive_within: Duration::from_secs(30),
+            console: Console::default(),
             identity: Arc::default(),
             places: Arc::default(),
             limiter: Arc::default(),
@@ -98,6 +101,11 @@ impl State {
     pub(crate) fn depot(&self) -> Result<&Depot, ApiError> {
         let missing = || ApiError::new(ErrorCode::ServiceUnavailable, "No image registry is configured.");
         self.depot.as_deref().ok_or_else(missing)
+    }
+
+    /// Serves the console as well.
+    pub fn with_console(self, console: Console) -> State {
+        State { console, ..self }
     }
 
     /// Begins the end: `/readyz` turns false, long polls answer, streams close. Requests are still served.

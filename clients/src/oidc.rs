@@ -1,6 +1,7 @@
 //! Whose people are believed. A token of a trusted issuer is accepted when one of that issuer's published keys signed
 //! it, it is meant for us, and its time is now. The issuer authenticates; what the subject may do is decided elsewhere.
 
+pub mod code_flow;
 mod fetch;
 mod provider;
 
@@ -136,6 +137,30 @@ impl Verifier {
         let Trusted { name, audiences, provider } =
             self.trusted.get(&issuer).ok_or(TokenFault::Invalid("its issuer is not trusted"))?;
         let claims = self.judge(token, &header, provider, &self.to_trusted, audiences).await?;
+        Ok(OidcClaims { issuer: name.clone(), ..claims })
+    }
+
+    /// Judges the ID token of a sign-in: made by this issuer, for this client, in answer to this very attempt.
+    pub async fn verify_id_token(
+        &self,
+        token: &str,
+        issuer: &str,
+        client_id: &str,
+        nonce: &str,
+    ) -> Result<OidcClaims, TokenFault> {
+        let header = jwt::header(token)?;
+        let Trusted { name, provider, .. } =
+            self.trusted.get(issuer).ok_or(TokenFault::Invalid("its issuer is not trusted"))?;
+        let client = [client_id.to_owned()];
+        let claims = self.judge(token, &header, provider, &self.to_trusted, &client).await?;
+        if claims.claims.get("nonce").and_then(Value::as_str) != Some(nonce) {
+            return Err(TokenFault::Invalid("it answers another sign-in"));
+        }
+        // A token for several audiences says whom it was handed to (OpenID Connect Core, 3.1.3.7).
+        let handed_to = claims.claims.get("azp").and_then(Value::as_str);
+        if handed_to.is_some_and(|party| party != client_id) {
+            return Err(TokenFault::Invalid("it was handed to another client"));
+        }
         Ok(OidcClaims { issuer: name.clone(), ..claims })
     }
 

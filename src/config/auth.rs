@@ -12,6 +12,8 @@ use super::{ConfigError, Values, read, variable_name};
 #[derive(Debug, Clone)]
 pub struct Auth {
     pub issuers: Vec<Issuer>,
+    /// The client of the first issuer by which people sign in to the console, if it is not named as the audience.
+    pub console_client_id: Option<String>,
     pub loopback_http: bool,
     /// Where callers reach the API: what the platform calls itself in its own tokens.
     pub public_url: Option<String>,
@@ -34,6 +36,7 @@ impl Auth {
         };
         Ok(Auth {
             issuers: issuers(values)?,
+            console_client_id: values.optional("auth.console_client_id")?,
             loopback_http: values.parse("auth.loopback_http")?,
             public_url: public_url(values)?,
             audience: values.text("auth.audience")?,

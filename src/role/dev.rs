@@ -186,7 +186,8 @@ impl Start<'_> {
         let auth = keys::complete(&self.config.auth, self.data, &issuer, &server)?;
         let (keys, receive_within) = (wire::keys(&auth, address)?, self.config.server.receive_within);
         let depot = wire::depot(registry, self.config.vault.as_ref(), &auth)?;
-        Ok(Front { listener, receive_within, keys, depot, beside: issuer.routes() })
+        let console = wire::console(&auth, &keys, true)?;
+        Ok(Front { listener, receive_within, keys, depot, console, beside: issuer.routes() })
     }
 
     fn tell(&self, ready: &Ready) -> Result<(), Failure> {

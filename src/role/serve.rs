@@ -69,7 +69,8 @@ async fn front(config: &Config) -> Result<Front, Failure> {
     let address = listener.local_addr().map_err(Failure::server)?;
     let (keys, receive_within) = (wire::keys(&config.auth, address)?, config.server.receive_within);
     let depot = wire::depot(config.registry.as_ref(), config.vault.as_ref(), &config.auth)?;
-    Ok(Front { listener, receive_within, keys, depot, beside: Router::new() })
+    let console = wire::console(&config.auth, &keys, config.auth.loopback_http)?;
+    Ok(Front { listener, receive_within, keys, depot, console, beside: Router::new() })
 }
 
 /// The running parts of one process, for `serve` and `dev` alike.

@@ -13,6 +13,7 @@ pub mod app_versions;
 pub mod apps;
 pub mod audit;
 pub mod canary_samples;
+pub mod console_sessions;
 pub mod custom_roles;
 pub mod effective_policy;
 pub mod entitlements;

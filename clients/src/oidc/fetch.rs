@@ -1,11 +1,12 @@
-//! Reading a document of an issuer: https only (plain http on loopback where allowed), no redirects, little time,
+//! Asking an issuer: https only (plain http on loopback where allowed), no redirects, little time,
 //! little space. What a project named must be on the open internet.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::redirect::Policy;
-use reqwest::{Client, StatusCode, Url};
+use reqwest::{Client, RequestBuilder, StatusCode, Url};
 
 use crate::public_address::{PublicOnly, is_public};
 
@@ -63,16 +64,44 @@ impl Fetcher {
 
     /// The body of a 200. The reason of a failure names the address and nothing of the answer.
     pub(super) async fn get(&self, address: &str) -> Result<Vec<u8>, String> {
+        let (status, body) = self.ask(self.client.get(self.allowed(address)?), address).await?;
+        if status == StatusCode::OK { Ok(body) } else { Err(format!("{address} answered {status}")) }
+    }
+
+    /// The body of a 200; nothing when the other side refuses what was sent.
+    pub(super) async fn post_form(
+        &self,
+        address: &str,
+        fields: &[(&str, &str)],
+    ) -> Result<Option<Vec<u8>>, String> {
+        let url = self.allowed(address)?;
+        // The query of an address is written exactly as a form is.
+        let mut form = url.clone();
+        form.query_pairs_mut().clear().extend_pairs(fields);
+        let request = self
+            .client
+            .post(url)
+            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .header(ACCEPT, "application/json")
+            .body(form.query().unwrap_or_default().to_owned());
+        match self.ask(request, address).await? {
+            (StatusCode::OK, body) => Ok(Some(body)),
+            (status, _) if status.is_client_error() => Ok(None),
+            (status, _) => Err(format!("{address} answered {status}")),
+        }
+    }
+
+    fn allowed(&self, address: &str) -> Result<Url, String> {
         let url = Url::parse(address).ok().filter(|url| self.allows(url));
-        let url = url.ok_or_else(|| format!("{address} is not an address that may be asked"))?;
+        url.ok_or_else(|| format!("{address} is not an address that may be asked"))
+    }
+
+    async fn ask(&self, request: RequestBuilder, address: &str) -> Result<(StatusCode, Vec<u8>), String> {
         let failed = |error: reqwest::Error| {
             let why = if error.is_timeout() { "it did not answer in time" } else { "the connection failed" };
             format!("{address}: {why}")
         };
-        let mut answer = self.client.get(url).send().await.map_err(failed)?;
-        if answer.status() != StatusCode::OK {
-            return Err(format!("{address} answered {}", answer.status()));
-        }
+        let mut answer = request.send().await.map_err(failed)?;
         let mut body = Vec::new();
         while let Some(chunk) = answer.chunk().await.map_err(failed)? {
             if body.len() + chunk.len() > LARGEST {
@@ -80,6 +109,6 @@ impl Fetcher {
             }
             body.extend_from_slice(&chunk);
         }
-        Ok(body)
+        Ok((answer.status(), body))
     }
 }

@@ -16,7 +16,9 @@ const SEALING: &str = "sealing-keys";
 /// The same configuration with everything in it that serving needs.
 pub fn complete(auth: &Auth, data: &DataDir, issuer: &Issuer, server: &str) -> Result<Auth, Failure> {
     let mut auth = auth.clone();
-    auth.issuers.push(issuer.trust());
+    // The first is where people sign in to the console.
+    auth.issuers.insert(0, issuer.trust());
+    auth.console_client_id = None;
     auth.public_url.get_or_insert_with(|| server.to_owned());
     let unusable = |name: &str, why: &dyn std::fmt::Display| {
         Failure::usage(format!("cannot use {}: {why}", data.path.join(name).display()))

@@ -1,0 +1,90 @@
+// What the pages ask for, and how often. Lists look again every few seconds while somebody looks at them; a run that is
+// open is followed by its stream.
+import { keepPreviousData, queryOptions, useInfiniteQuery } from "@tanstack/react-query";
+import type { Place } from "../place";
+import { placesOf } from "../place";
+import { get } from "./client";
+import type { AuditEntry, Me, Member, Page, Project, Run, RunDetail, Schedule, ServiceAccount } from "./types";
+
+const OFTEN = 3000;
+const SELDOM = 15_000;
+
+export const places = queryOptions({
+  queryKey: ["places"],
+  staleTime: 60_000,
+  queryFn: async () => {
+    const me = await get<Me>("/me");
+    const platform = me.grants.some((grant) => !grant.org_id && grant.permissions.includes("allocations.read"));
+    const projects = platform ? (await get<Page<Project>>("/admin/projects", { limit: 200 })).items : [];
+    return { me, places: placesOf(me, projects) };
+  },
+});
+
+export interface RunFilter {
+  view?: "all" | "stuck";
+  kind?: string;
+  status?: string;
+  cause?: string;
+  subject?: string;
+  correlation_id?: string;
+  since?: string;
+}
+
+/** Only the platform has a list of its own for runs that want a person's eye; in a project the states say it. */
+export function useRuns(place: Place, { view, ...filter }: RunFilter) {
+  const stuck = view === "stuck";
+  const path = stuck && place.isPlatform ? "/workflows/stuck" : "/workflows";
+  const query = stuck && !place.isPlatform ? { ...filter, status: filter.status ?? "paused,stuck" } : filter;
+  return useList<Run>(
+    ["runs", place.id, stuck, query],
+    place.path + path,
+    { ...query, since: since(query.since) },
+    OFTEN,
+  );
+}
+
+export function useAudit(place: Place, filter: Record<string, string | undefined>) {
+  const query = { ...filter, since: since(filter.since) };
+  return useList<AuditEntry>(["audit", place.id, filter], `${place.path}/audit`, query, SELDOM);
+}
+
+export function useServiceAccounts(place: Place) {
+  return useList<ServiceAccount>(["service-accounts", place.id], `${place.path}/service-accounts`, {}, SELDOM);
+}
+
+export function useMembers(place: Place) {
+  return useList<Member>(["members", place.id], `${place.path}/members`, {}, SELDOM);
+}
+
+export function useSchedules(place: Place) {
+  return useList<Schedule>(["schedules"], `${place.path}/schedules`, {}, OFTEN);
+}
+
+export function runOptions(place: Place, id: string) {
+  return queryOptions({
+    queryKey: ["run", place.id, id],
+    queryFn: ({ signal }) => get<RunDetail>(`${place.path}/workflows/${id}`, {}, signal),
+  });
+}
+
+/** A list that grows by pages. */
+function useList<T>(key: unknown[], path: string, query: Record<string, string | undefined>, refetchInterval: number) {
+  return useInfiniteQuery({
+    queryKey: key,
+    queryFn: ({ pageParam, signal }) => get<Page<T>>(path, { ...query, limit: 50, cursor: pageParam }, signal),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.next_cursor ?? undefined,
+    select: (data) => data.pages.flatMap((page) => page.items),
+    placeholderData: keepPreviousData,
+    refetchInterval,
+  });
+}
+
+/** `15m`, `24h` and `7d` before now, or a time as it is. Rounded to the minute, so that the list keeps its name. */
+export function since(text: string | undefined): string | undefined {
+  const relative = /^(\d+)([mhd])$/.exec(text ?? "");
+  if (!relative) return text;
+  const unit = { m: 60_000, h: 3_600_000, d: 86_400_000 }[relative[2] as "m" | "h" | "d"];
+  const moment = Math.floor(Date.now() / 60_000) * 60_000 - Number(relative[1]) * unit;
+  return new Date(moment).toISOString();
+}

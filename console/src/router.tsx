@@ -1,0 +1,102 @@
+// The table of contents: every address of the console and the page behind it. Filters live in the address, so that a
+// look at something can be kept, shared and gone back to.
+import type { QueryClient } from "@tanstack/react-query";
+import { createRootRouteWithContext, createRoute, createRouter, Outlet, redirect } from "@tanstack/react-router";
+import { AccountsPage } from "./accounts/AccountsPage";
+import { places, type RunFilter } from "./api/queries";
+import { AuditPage } from "./audit/AuditPage";
+import { MembersPage } from "./members/MembersPage";
+import { RunPage } from "./run/RunPage";
+import { RunsPage } from "./runs/RunsPage";
+import { SchedulesPage } from "./schedules/SchedulesPage";
+import { Nowhere, Shell } from "./shell/Shell";
+import { Problem } from "./ui/Feedback";
+
+const root = createRootRouteWithContext<{ client: QueryClient }>()({ component: Outlet });
+
+const home = createRoute({
+  getParentRoute: () => root,
+  path: "/",
+  loader: async ({ context }) => {
+    const known = await context.client.ensureQueryData(places);
+    const first = known.places[0];
+    if (first) throw redirect({ to: "/$place/runs", params: { place: first.id }, replace: true });
+  },
+  component: Nowhere,
+});
+
+const place = createRoute({
+  getParentRoute: () => root,
+  path: "/$place",
+  loader: ({ context }) => context.client.ensureQueryData(places),
+  component: Shell,
+});
+
+const inPlace = () => place;
+
+const placeHome = createRoute({
+  getParentRoute: inPlace,
+  path: "/",
+  beforeLoad: ({ params }) => {
+    throw redirect({ to: "/$place/runs", params, replace: true });
+  },
+});
+
+const runs = createRoute({
+  getParentRoute: inPlace,
+  path: "/runs",
+  validateSearch: (search: Record<string, unknown>): RunFilter => ({
+    view: search.view === "stuck" ? "stuck" : undefined,
+    ...words(search, ["kind", "status", "cause", "subject", "correlation_id", "since"]),
+  }),
+  component: RunsPage,
+});
+
+const run = createRoute({
+  getParentRoute: inPlace,
+  path: "/runs/$run",
+  validateSearch: (search: Record<string, unknown>): { step?: string } => words(search, ["step"]),
+  component: RunPage,
+});
+
+const schedules = createRoute({ getParentRoute: inPlace, path: "/schedules", component: SchedulesPage });
+
+const audit = createRoute({
+  getParentRoute: inPlace,
+  path: "/audit",
+  validateSearch: (search: Record<string, unknown>): Partial<Record<string, string>> =>
+    words(search, ["action", "target", "result", "correlation_id", "actor_id", "since"]),
+  component: AuditPage,
+});
+
+const accounts = createRoute({ getParentRoute: inPlace, path: "/service-accounts", component: AccountsPage });
+const members = createRoute({ getParentRoute: inPlace, path: "/members", component: MembersPage });
+
+const tree = root.addChildren([home, place.addChildren([placeHome, runs, run, schedules, audit, accounts, members])]);
+
+/** Only words somebody wrote; numbers and nonsense in an address are no filter. */
+function words<K extends string>(search: Record<string, unknown>, names: K[]): Partial<Record<K, string>> {
+  const found: Partial<Record<K, string>> = {};
+  for (const name of names) {
+    const value = search[name];
+    if (typeof value === "string" && value !== "") found[name] = value;
+    else if (typeof value === "number") found[name] = String(value);
+  }
+  return found;
+}
+
+export function makeRouter(client: QueryClient) {
+  return createRouter({
+    routeTree: tree,
+    basepath: "/console",
+    context: { client },
+    defaultErrorComponent: ({ error, reset }) => <Problem error={error} again={reset} />,
+    defaultNotFoundComponent: Nowhere,
+  });
+}
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: ReturnType<typeof makeRouter>;
+  }
+}

@@ -1,0 +1,51 @@
+// A run as it changes: the stream tells what differs, and what the page knows is brought up to date. A stream that breaks
+// comes back by itself; a run that has ended has none.
+import { type QueryClient, useQueryClient } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
+import { ROOT } from "../api/client";
+import { runOptions } from "../api/queries";
+import type { Run, RunDetail, Step } from "../api/types";
+import type { Place } from "../place";
+import { stepId } from "../waterfall/layout";
+
+export type Following = "connecting" | "live" | "lost" | "ended";
+
+export function useFollow(place: Place, id: string, ended: boolean): Following {
+  const client = useQueryClient();
+  const [state, setState] = useState<Following>("connecting");
+  useEffect(() => {
+    if (ended) return;
+    const source = new EventSource(`${ROOT}${place.path}/workflows/${id}/stream`);
+    const steps: Step[] = [];
+    source.onopen = () => setState("live");
+    source.onerror = () => setState("lost");
+    source.addEventListener("snapshot", (event) => {
+      client.setQueryData(runOptions(place, id).queryKey, JSON.parse(event.data) as RunDetail);
+    });
+    source.addEventListener("step", (event) => {
+      steps.push(JSON.parse(event.data) as Step);
+    });
+    source.addEventListener("run", (event) => {
+      const run = JSON.parse(event.data) as Run;
+      update(client, place, id, run, steps.splice(0));
+      if (run.finished_at) source.close();
+    });
+    return () => source.close();
+  }, [client, place, id, ended]);
+  return ended ? "ended" : state;
+}
+
+/** Steps that are no longer pending are told by the stream; those that a finished run never reached are read again. */
+function update(client: QueryClient, place: Place, id: string, run: Run, changed: Step[]) {
+  const key = runOptions(place, id).queryKey;
+  client.setQueryData(key, (known) => {
+    if (!known) return known;
+    const fresh = new Map(changed.map((step) => [stepId(step), step]));
+    const steps = known.steps.map((step) => fresh.get(stepId(step)) ?? step);
+    const names = new Set(known.steps.map(stepId));
+    const added = changed.filter((step) => !names.has(stepId(step)));
+    const inOrder = [...steps, ...added].sort((one, other) => (one.seq ?? Infinity) - (other.seq ?? Infinity));
+    return { ...known, ...run, steps: inOrder };
+  });
+  if (run.finished_at) void client.invalidateQueries({ queryKey: key });
+}
