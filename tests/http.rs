@@ -24,7 +24,7 @@ use tower::ServiceExt;
 use uuid::Uuid;
 
 use crate::support::realm::{self, Realm};
-use crate::support::registry::nowhere;
+use crate::support::registry::shelf;
 use crate::support::story::Story;
 
 /// Somebody who speaks to the platform.
@@ -80,7 +80,7 @@ impl Answer {
 impl Http {
     /// The platform's superadmin, in a place where everybody of the realm has settled.
     pub async fn over(story: &Story) -> Http {
-        Http::with(story, |state| state.with_depot(nowhere())).await
+        Http::with(story, |state| state.with_depot(shelf())).await
     }
 
     /// The same, on a platform that has more.
@@ -105,7 +105,7 @@ impl Http {
     /// Another process of the same platform, which shares nothing but the database.
     pub fn elsewhere(&self) -> Http {
         let state = State::new(self.state.engine.clone(), self.state.build.clone(), self.realm.keys.clone())
-            .with_depot(nowhere());
+            .with_depot(shelf());
         Http { router: api::router(state.clone(), Router::new()), state, ..self.clone() }
     }
 

@@ -5,6 +5,7 @@
 
 pub mod allocation;
 pub mod app_instance;
+pub mod artifact;
 pub mod audit;
 pub mod bulk_retry;
 pub mod catalog;
@@ -34,6 +35,10 @@ pub use allocation::{Allocation, NewAllocation};
 pub use app_instance::{
     AppInstance, AppInstanceWithRun, InstanceAccess, InstanceAction, InstanceArtifact, InstanceEndpoint,
     InstanceReason, TeardownReceipt,
+};
+pub use artifact::{
+    Artifact, ArtifactReference, ArtifactRevoked, NewArtifact, NewPublishIntent, NewPullIntent,
+    NewSigningKey, PublishIntent, PullIntent, SigningKey, WrappedCredential,
 };
 pub use audit::{AuditActor, AuditEntry, AuditResult};
 pub use bulk_retry::{BulkRetry, BulkRetryFilter, BulkRetryReport, BulkVerdict, Verdict};

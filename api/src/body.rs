@@ -50,6 +50,16 @@ pub(crate) async fn read<T: DeserializeOwned + ToSchema>(request: Request) -> Re
     Ok((bytes, checked(value)?))
 }
 
+/// What a request says, and the same request again: for handlers that must look around before they change anything.
+pub(crate) async fn peek<T: DeserializeOwned + ToSchema>(request: Request) -> Result<(T, Request), ApiError> {
+    let (head, body) = request.into_parts();
+    let mut looked = Request::new(body);
+    *looked.headers_mut() = head.headers.clone();
+    *looked.extensions_mut() = head.extensions.clone();
+    let (bytes, value) = read(looked).await?;
+    Ok((value, Request::from_parts(head, bytes.into())))
+}
+
 pub(crate) async fn bytes(request: Request) -> Result<Bytes, ApiError> {
     let Some(Patience(patience)) = request.extensions().get().copied() else {
         return Err(ApiError::internal(&"a route without the body's limits"));

@@ -12,9 +12,10 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, get as plain_get};
 use axum::{Extension, Router, middleware};
 use domain::Permission::{
-    AllocationsManage, AllocationsRead, AppsCatalogRead, AppsEntitlementManage, AppsEntitlementRead,
-    AppsInstanceDelete, AppsInstanceRead, AppsManifestSubmit, AppsVersionManage, AuditRead, IamMemberManage,
-    IamServiceAccountManage, IamServiceAccountRead, NodesManage, WorkflowsOperate, WorkflowsRead,
+    AllocationsManage, AllocationsRead, AppsArtifactPublish, AppsArtifactRead, AppsArtifactRevoke,
+    AppsCatalogRead, AppsEntitlementManage, AppsEntitlementRead, AppsInstanceDelete, AppsInstanceRead,
+    AppsManifestSubmit, AppsVersionManage, AuditRead, IamMemberManage, IamServiceAccountManage,
+    IamServiceAccountRead, NodesManage, WorkflowsOperate, WorkflowsRead,
 };
 use store::app_versions::AppVersion;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -26,9 +27,10 @@ use crate::error::ApiError;
 use crate::gate::{Gate, Place, gate};
 use crate::state::State;
 use crate::{
-    action, allocations, app_instances, audit, auth, body, catalog, console, edge, entitlements,
+    action, allocations, app_instances, artifacts, audit, auth, body, catalog, console, edge, entitlements,
     federated_trusts, health, manifest_check, manifests, me, members, metrics, node_agent, nodes, openapi, organizations,
-    policies, projects, registry, roles, schedules, service_accounts, submissions, wait, workflows, wrapping,
+    policies, projects, registry, roles, schedules, service_accounts, signing_keys, submissions, wait,
+    workflows, wrapping,
 };
 
 pub(crate) const ROOT: &str = "/api/v1";
@@ -139,6 +141,16 @@ pub(crate) fn routes() -> Vec<Route> {
         get   (PROJECT,      "/audit",                             AuditRead,               audit::list()),
         get   (ADMIN,        "/audit",                             AuditRead,               audit::list()),
 
+        get   (PROJECT,      "/app-artifacts",                     AppsArtifactRead,        artifacts::list()),
+        post  (PROJECT,      "/app-artifacts",                     AppsArtifactPublish,     artifacts::register()),
+        post  (PROJECT,      "/app-artifacts/publish-intents",     AppsArtifactPublish,     artifacts::publish_intent()),
+        post  (PROJECT,      "/app-artifacts/pull-intents",        AppsArtifactRead,        artifacts::pull_intent()),
+        get   (PROJECT,      "/app-artifacts/{id}",                AppsArtifactRead,        artifacts::show()),
+        post  (PROJECT,      "/app-artifacts/{id}/verify",         AppsArtifactPublish,     artifacts::verify()),
+        post  (PROJECT,      "/app-artifacts/{id}/revoke",         AppsArtifactRevoke,      artifacts::revoke()),
+        get   (PROJECT,      "/signing-keys",                      AppsArtifactRead,        signing_keys::list()),
+        post  (PROJECT,      "/signing-keys",                      AppsArtifactRevoke,      signing_keys::create()),
+        post  (PROJECT,      "/signing-keys/{id}/retire",          AppsArtifactRevoke,      signing_keys::retire()),
         get   (ROOT,         "/apps/registry",                     SignedIn,                registry::describe()),
         get   (OUTSIDE,      "/registry/token",                    Public,                  registry::token()),
         post  (OUTSIDE,      "/internal/v1/registry/events",       Public,                  registry::events()),

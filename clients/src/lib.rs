@@ -10,6 +10,7 @@ pub mod registry;
 pub mod seal;
 pub mod signing;
 pub mod tokens;
+pub mod trust;
 pub mod wrapping;
 
 mod fault;

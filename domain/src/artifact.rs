@@ -1,12 +1,18 @@
 //! Artifacts: what an app runs, named by digest. Two state machines that know nothing of each other: where an artifact is
 //! in its life, and how far it is trusted. The legal moves of both are written here and nowhere else.
 
+pub mod channel_gate;
 mod evidence;
+mod image;
 mod lifecycle;
+pub mod name;
+mod source;
 mod trust;
 
 pub use evidence::{CheckResult, Evidence, ProvenanceEvidence, SignatureEvidence, TrustDemands};
+pub use image::{MANIFEST_TYPES, MOST_CHILDREN, check_manifest};
 pub use lifecycle::{Lifecycle, LifecycleMove};
+pub use source::{allows_source, builders_among};
 pub use trust::{Trust, TrustMove};
 
 use std::fmt;

@@ -8,7 +8,7 @@ pub use read::{Filter, Reference, find, find_locked, find_published, list, refer
 use chrono::{DateTime, Utc};
 use domain::Digest;
 use domain::artifact::{Channel, Lifecycle, LifecycleMove, Trust, TrustMove};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -50,6 +50,16 @@ impl AppArtifact {
 
     pub fn trust(&self) -> sqlx::Result<Trust> {
         parsed(&self.trust_state)
+    }
+
+    /// What events and the audit log tell of it.
+    pub fn told(&self) -> Value {
+        json!({
+            "id": self.id, "app_slug": self.app_slug, "app_version": self.app_version,
+            "artifact_name": self.artifact_name, "variant": self.variant, "artifact_kind": self.artifact_kind,
+            "repository": self.repository, "source_uri": self.source_uri, "digest": self.digest,
+            "lifecycle_state": self.lifecycle_state, "trust_state": self.trust_state, "channels": self.channels,
+        })
     }
 
     pub fn digest(&self) -> sqlx::Result<Digest> {

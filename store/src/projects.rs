@@ -73,6 +73,11 @@ pub async fn org_of(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<Uu
     sqlx::query_scalar!("select org_id from projects where id = $1", id).fetch_optional(conn).await
 }
 
+/// It never changes, so it may stand in the names of other things.
+pub async fn slug_of(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<String> {
+    sqlx::query_scalar!("select slug from projects where id = $1", id).fetch_one(conn).await
+}
+
 /// Held still until the transaction ends, so that what was compared with it stays true.
 pub async fn find_locked(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<Project>> {
     sqlx::query_as!(

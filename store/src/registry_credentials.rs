@@ -69,3 +69,15 @@ pub async fn revoke(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<()> {
     .await?;
     Ok(())
 }
+
+/// All that were given out to pull this artifact.
+pub async fn revoke_pulls_of(conn: &mut PgConnection, artifact_id: Uuid) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update registry_credentials set revoked_at = engine.now()
+         where revoked_at is null and id in (select id from pull_intents where artifact_id = $1)",
+        artifact_id
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}

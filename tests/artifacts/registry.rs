@@ -8,13 +8,12 @@ use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use clients::registry::RegistryFault;
 use serde_json::{Value, json};
 
-use super::yard::{Credential, Yard};
+use super::yard::{Credential, OURS, Yard};
 use crate::http::Answer;
 use crate::support::cluster::Folder;
 use crate::support::image::{self, Image};
 use crate::support::registry::{EVENTS_SECRET, SERVICE};
 
-const OURS: &str = "gpuaas/apps/example/hello";
 const THEIRS: &str = "gpuaas/apps/next-door/hello";
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,17 +3,23 @@
 use std::net::Ipv4Addr;
 
 use api::Depot;
+use axum::http::Method;
 use clients::registry::Repository;
 use domain::Secret;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use store::registry_credentials::{self, NewCredential};
 use tokio::net::TcpListener;
 use uuid::Uuid;
 
-use crate::http::Http;
+use crate::http::{Answer, Http, project};
+use crate::support::image::{self, Image};
 use crate::support::realm;
 use crate::support::registry::{TestRegistry, wrapping};
 use crate::support::story::Story;
+
+/// The repository of the app `hello` of the project `example`.
+pub const OURS: &str = "gpuaas/apps/example/hello";
 
 pub struct Yard {
     pub story: Story,
@@ -73,8 +79,66 @@ impl Yard {
         Repository::with_credential(&url, repository, &with.username, password).unwrap()
     }
 
+    /// What an intent's token opens.
+    pub async fn unwrap(&self, intent: &Value) -> Credential {
+        let opened = unwrapped(self, intent).await.with(200);
+        let text = |name: &str| opened["data"][name].as_str().unwrap().to_owned();
+        Credential { username: text("username"), password: text("password") }
+    }
+
+    pub async fn intent(&self, more: Value) -> Value {
+        let mut wanted = json!({ "app_slug": "hello", "app_version": "1.0.0" });
+        merge(&mut wanted, more);
+        self.http.acting("publisher").post(&project("/app-artifacts/publish-intents"), wanted).await.with(201)
+    }
+
+    /// Pushes as a team would: with an intent's credential.
+    pub async fn push(&self, image: &Image) -> Repository {
+        let intent = self.intent(json!({})).await;
+        let repository = self.speak(OURS, &self.unwrap(&intent).await);
+        for blob in image.blobs() {
+            repository.push_bytes(&blob).await.unwrap();
+        }
+        repository.push_manifest("1.0.0", image::MANIFEST, &image.manifest).await.unwrap();
+        repository
+    }
+
+    pub async fn register(&self, image: &Image, more: Value) -> Answer {
+        let mut wanted = json!({ "app_slug": "hello", "app_version": "1.0.0", "digest": image.digest });
+        merge(&mut wanted, more);
+        self.http.acting("publisher").post(&project("/app-artifacts"), wanted).await
+    }
+
+    pub async fn publish(&self, image: &Image) -> Value {
+        self.push(image).await;
+        self.register(image, json!({})).await.with(201)
+    }
+
+    /// The types of everything that was told, in order.
+    pub async fn events(&self) -> Vec<String> {
+        sqlx::query_scalar("select type from outbox order by pos").fetch_all(&self.story.pool).await.unwrap()
+    }
+
+    pub async fn policy(&self, key: &str, value: Value) {
+        let path = format!("/api/v1/admin/policies/project/{}/{key}", realm::EXAMPLE);
+        self.http.put(&path, json!({ "value": value })).await.with(200);
+    }
+
     pub async fn end(self) {
         drop(self.registry);
         self.story.end().await;
+    }
+}
+
+/// The whole answer, for those who expect a refusal.
+pub async fn unwrapped(yard: &Yard, intent: &Value) -> Answer {
+    let token = intent["credential"]["token"].as_str().unwrap();
+    let path = intent["credential"]["unwrap_path"].as_str().unwrap();
+    yard.http.bearing("").send(Method::POST, path, &[("x-vault-token", token)], None).await
+}
+
+fn merge(wanted: &mut Value, more: Value) {
+    for (name, value) in more.as_object().unwrap() {
+        wanted[name] = value.clone();
     }
 }

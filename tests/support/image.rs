@@ -55,6 +55,14 @@ impl Image {
         self.folder.0.join("layout")
     }
 
+    /// Every blob the manifest names.
+    pub fn blobs(&self) -> Vec<Vec<u8>> {
+        let manifest: Value = serde_json::from_slice(&self.manifest).unwrap();
+        let layers = manifest["layers"].as_array().unwrap().iter();
+        let named = layers.chain([&manifest["config"]]).map(|d| d["digest"].as_str().unwrap().to_owned());
+        named.map(|digest| fs::read(self.blob(&digest)).unwrap()).collect()
+    }
+
     fn blob(&self, digest: &str) -> PathBuf {
         self.layout().join("blobs").join(digest.replace(':', "/"))
     }

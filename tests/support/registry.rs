@@ -1,19 +1,25 @@
 //! A real registry for one story: Debian's `docker-registry`, which asks the platform of the story who may do what.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use api::Depot;
+use axum::Router;
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
 use clients::clock::SystemClock;
 use clients::registry::{Authority, Registry, TokenServer};
 use clients::seal::Sealer;
 use clients::wrapping::{Wrapper, Wrapping};
-use domain::Secret;
+use domain::{Digest, Secret};
+use serde_json::json;
 
 use super::cluster::Folder;
+use super::image::{MANIFEST, digest};
 
 pub const SERVICE: &str = "registry.test";
 pub const EVENTS_SECRET: &str = "what-the-registry-shows";
@@ -61,7 +67,7 @@ impl TestRegistry {
     }
 
     /// Where a blob or manifest lies on disk, for those who want to damage it.
-    pub fn blob_file(&self, digest: &domain::Digest) -> std::path::PathBuf {
+    pub fn blob_file(&self, digest: &Digest) -> std::path::PathBuf {
         let hex = digest.hex();
         self.folder.0.join("data/docker/registry/v2/blobs/sha256").join(&hex[..2]).join(hex).join("data")
     }
@@ -83,12 +89,38 @@ impl Drop for TestRegistry {
     }
 }
 
-/// For platforms whose stories are about something else: a registry that is configured and never asked.
-pub fn nowhere() -> Depot {
+/// Manifests that the shelf of every platform in this process has.
+static SHELF: Mutex<BTreeMap<String, Vec<u8>>> = Mutex::new(BTreeMap::new());
+
+/// Puts an image on the shelf; other words, another image.
+pub fn shelve(words: &str) -> Digest {
+    let config = json!({ "mediaType": "application/vnd.oci.image.config.v1+json", "digest": digest(words.as_bytes()), "size": 1 });
+    let manifest = json!({ "schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": [] });
+    let manifest = manifest.to_string().into_bytes();
+    let digest = digest(&manifest);
+    SHELF.lock().unwrap().insert(digest.to_string(), manifest);
+    digest
+}
+
+/// For platforms whose stories are about something else: a registry of which only manifests can be read.
+pub fn shelf() -> Depot {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    listener.set_nonblocking(true).expect("a socket");
+    let host = listener.local_addr().expect("an address").to_string();
+    let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
+    tokio::spawn(async move { axum::serve(listener, Router::new().fallback(from_shelf)).await });
     let key = Authority::generate_key().expect("a key");
     let tokens = TokenServer::new(authority(&key), ISSUER, SERVICE, Arc::new(SystemClock));
-    let registry = Registry::new("http://127.0.0.1:1", "registry.test", tokens, None).expect("a client");
+    let registry = Registry::new(&format!("http://{host}"), &host, tokens, None).expect("a client");
     Depot { registry, wrapping: wrapping() }
+}
+
+async fn from_shelf(uri: Uri) -> Response {
+    let reference = uri.path().rsplit('/').next().unwrap_or_default();
+    match SHELF.lock().unwrap().get(reference) {
+        Some(manifest) => ([("content-type", MANIFEST)], manifest.clone()).into_response(),
+        None => StatusCode::NOT_FOUND.into_response(),
+    }
 }
 
 pub fn wrapping() -> Wrapping {

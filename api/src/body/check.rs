@@ -1,16 +1,28 @@
 //! Holding a JSON value to the schema its type publishes, collecting every problem instead of the first.
 //!
-//! It covers the part of JSON Schema that derived types use: types, enums, bounds, formats, the pattern of slugs,
+//! It covers the part of JSON Schema that derived types use: types, enums, bounds, formats, the patterns of names,
 //! nested objects and lists, alternatives. It refuses nothing that serde would accept, except what the schema bounds on purpose.
 
 use std::collections::HashMap;
 
 use api_types::Invalid;
 use chrono::DateTime;
-use domain::slug;
+use domain::artifact::name;
+use domain::{Digest, slug};
 use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
+
+type Rule = fn(&str) -> bool;
+
+/// The patterns that types publish, each with the function that means the same.
+const PATTERNS: [(&str, Rule); 5] = [
+    (slug::PATTERN, slug::is_slug),
+    (domain::digest::PATTERN, |text| text.parse::<Digest>().is_ok()),
+    (name::VERSION_PATTERN, name::is_version),
+    (name::NAME_PATTERN, name::is_name),
+    (name::TAG_PATTERN, name::is_tag),
+];
 
 /// All that is wrong with `value` as a `T`.
 pub(super) fn problems<T: ToSchema>(value: &Value) -> Vec<Invalid> {
@@ -96,8 +108,9 @@ impl Checker {
 
     fn check_text(&mut self, schema: &Value, text: &str, pointer: &str) {
         self.check_bounds(schema, "minLength", "maxLength", text.chars().count(), "characters", pointer);
-        if schema["pattern"] == slug::PATTERN && !slug::is_slug(text) {
-            self.report(pointer, format!("must match {}", slug::PATTERN));
+        let known = PATTERNS.iter().find(|(pattern, _)| schema["pattern"] == *pattern);
+        if let Some((pattern, _)) = known.filter(|(_, fits)| !fits(text)) {
+            self.report(pointer, format!("must match {pattern}"));
         }
         match schema["format"].as_str() {
             Some("uuid") if text.parse::<Uuid>().is_err() => self.report(pointer, "must be a UUID"),

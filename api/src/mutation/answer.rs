@@ -48,7 +48,7 @@ impl Answer {
         self.with(header::ETAG, tag)
     }
 
-    /// These fields are delivered now and never again.
+    /// These fields are delivered now and never again; one inside another is named with a dot.
     pub(crate) fn once(mut self, secrets: &'static [&'static str]) -> Answer {
         self.secrets = secrets;
         self
@@ -69,12 +69,15 @@ impl Answer {
         if self.secrets.is_empty() {
             return Ok(self.body.clone());
         }
-        let mut body: Map<String, Value> =
+        let mut body: Value =
             serde_json::from_slice(&self.body).map_err(|error| ApiError::internal(&error))?;
         for name in self.secrets {
-            body.insert((*name).to_owned(), Value::Null);
+            let inner = name.split('.').try_fold(&mut body, |value, part| value.get_mut(part));
+            if let Some(secret) = inner {
+                *secret = Value::Null;
+            }
         }
-        body.insert("secret_already_delivered".to_owned(), json!(true));
+        body["secret_already_delivered"] = json!(true);
         serde_json::to_vec(&body).map_err(|error| ApiError::internal(&error))
     }
 

@@ -8,9 +8,11 @@ use engine::{Missed, Overlap, RunState, Schedule};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::artifacts::signer;
 use crate::catalog::{manifest, register};
 use crate::http::{Http, admin, organization, project};
 use crate::support::realm::{self, DEMO};
+use crate::support::registry;
 use crate::support::story::Story;
 use crate::support::world::{Do, Script, Trouble, touch};
 
@@ -66,6 +68,14 @@ impl<'a> Fixtures<'a> {
             ("organization", name) => self.member(name, organization, fresh).await,
             ("project", name) if name.ends_with("_member") => self.member(name, project, fresh).await,
             ("project", name) if name.contains("service_account") => self.machine(name, fresh).await,
+            ("project", "create_publish_intent") => {
+                let body = json!({ "app_slug": fresh, "app_version": "1.0.0" });
+                ask(Method::POST, project("/app-artifacts/publish-intents"), body)
+            }
+            ("project", name) if name.ends_with("_signing_key") => self.signing_key(name, fresh).await,
+            ("project", name) if name.ends_with("_artifact") || name == "create_pull_intent" => {
+                self.artifact(name, fresh).await
+            }
             ("project", name) if name.ends_with("_trust") => self.trust(name, fresh).await,
             ("project", "decommission_app_instance") => {
                 let path = format!("/app-instances/{}/decommission", self.instance().await);
@@ -228,6 +238,33 @@ impl<'a> Fixtures<'a> {
         let mut conn = self.story.pool.acquire().await.unwrap();
         store::app_instances::insert(&mut conn, &new).await.unwrap();
         id
+    }
+
+    async fn signing_key(&self, name: &str, fresh: String) -> Ask {
+        let all = project("/signing-keys");
+        let body = json!({ "name": fresh, "public_key_pem": signer::public_key_pem(1) });
+        if name == "create_signing_key" {
+            return ask(Method::POST, all, body);
+        }
+        ask(Method::POST, format!("{all}/{}/retire", self.make(&all, body).await), json!({}))
+    }
+
+    async fn artifact(&self, name: &str, fresh: String) -> Ask {
+        let intent = json!({ "app_slug": fresh, "app_version": "1.0.0" });
+        self.make(&project("/app-artifacts/publish-intents"), intent).await;
+        let digest = registry::shelve(&fresh);
+        let body = json!({ "app_slug": fresh, "app_version": "1.0.0", "digest": digest });
+        let all = project("/app-artifacts");
+        if name == "register_artifact" {
+            return ask(Method::POST, all, body);
+        }
+        let id = self.make(&all, body).await;
+        match name {
+            "create_pull_intent" => {
+                ask(Method::POST, format!("{all}/pull-intents"), json!({ "artifact_id": id }))
+            }
+            _ => ask(Method::POST, format!("{all}/{id}/{}", name.trim_end_matches("_artifact")), json!({})),
+        }
     }
 
     async fn run(&self, name: &str, place: fn(&str) -> String) -> Ask {

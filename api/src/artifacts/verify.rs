@@ -1,0 +1,90 @@
+//! `POST P/app-artifacts/{id}/verify`: looks at the artifact and what lies beside it in the registry, now, by what policy
+//! requires now. The verdict and its evidence are kept; that it is bad is an answer, not an error. The registry is read
+//! before a transaction is open.
+
+use api_types::{Artifact, Operate};
+use axum::extract::{FromRequest, Request, State as Shared};
+use axum::response::{IntoResponse, Response};
+use clients::registry::RegistryFault;
+use clients::trust;
+use domain::ErrorCode;
+use domain::artifact::{Evidence, Trust, TrustMove};
+use domain::event::EventType;
+use store::app_artifacts::{self, AppArtifact};
+use store::trust_demands;
+use uuid::Uuid;
+
+use super::{place, shown, tell};
+use crate::caller::Caller;
+use crate::endpoint::Endpoint;
+use crate::error::ApiError;
+use crate::mutation::{Answer, Change, Mutation};
+use crate::path::Id;
+use crate::state::State;
+
+pub(crate) fn verify() -> Endpoint {
+    Endpoint::new("verify_artifact", "Check signature and provenance as policy requires", check)
+        .body::<Operate>()
+        .answers::<Artifact>(
+            200,
+            "The verdict: `trust_state`, and in `evidence` every check. `ETag` tags it.",
+        )
+        .refuses(&[ErrorCode::ArtifactNotFound, ErrorCode::StateConflict, ErrorCode::UpstreamError])
+}
+
+async fn check(
+    Shared(state): Shared<State>,
+    caller: Caller,
+    id: Id,
+    request: Request,
+) -> Result<Response, Response> {
+    let evidence = look(&state, &caller, id).await.map_err(ApiError::into_response)?;
+    let change = Mutation::<Operate>::from_request(request, &state).await?;
+    keep(change, id, &evidence).await.map_err(ApiError::into_response)
+}
+
+async fn look(state: &State, caller: &Caller, id: Id) -> Result<Evidence, ApiError> {
+    let mut tx = state.read().await?;
+    let artifact = app_artifacts::find(&mut tx, id.or(ErrorCode::ArtifactNotFound)?).await?;
+    let artifact = ours(artifact, place(caller)?.1)?;
+    let demands = trust_demands::of(&mut tx, &artifact).await?;
+    tx.rollback().await?;
+    let Some(name) = &artifact.repository else { return Ok(Evidence::default()) };
+    let repository = state.depot()?.registry.repository(name);
+    trust::examine(&repository, &artifact.digest()?, &demands).await.map_err(|fault| match fault {
+        RegistryFault::Unavailable(why) => {
+            tracing::warn!(why, "the image registry did not answer");
+            ApiError::unavailable("The image registry does not answer right now.")
+        }
+        fault => ApiError::new(ErrorCode::UpstreamError, fault.to_string()),
+    })
+}
+
+fn ours(artifact: Option<AppArtifact>, project: Uuid) -> Result<AppArtifact, ApiError> {
+    let found = artifact.filter(|artifact| artifact.project_id == project);
+    found.ok_or_else(|| ApiError::plain(ErrorCode::ArtifactNotFound))
+}
+
+async fn keep(mut change: Mutation<Operate>, id: Id, evidence: &Evidence) -> Result<Response, ApiError> {
+    let project = place(&change.caller)?.1;
+    let id = id.or(ErrorCode::ArtifactNotFound)?;
+    let before = ours(app_artifacts::find_locked(&mut change.tx, id).await?, project)?;
+    let (from, act) = (before.trust()?, if evidence.is_good() { TrustMove::Pass } else { TrustMove::Fail });
+    if from == Trust::Revoked {
+        return Err(ApiError::new(ErrorCode::StateConflict, "The artifact is revoked, for good.")
+            .with("state", from.as_str())
+            .with("allowed_actions", serde_json::json!([])));
+    }
+    let found = serde_json::to_value(evidence).map_err(|error| ApiError::internal(&error))?;
+    app_artifacts::move_trust(&mut change.tx, id, from, act, Some(&found)).await?;
+    let after = ours(app_artifacts::find(&mut change.tx, id).await?, project)?;
+    let kind = match act {
+        TrustMove::Pass => EventType::ArtifactVerified,
+        _ => EventType::ArtifactVerificationFailed,
+    };
+    tell(&mut change.tx, &change.caller, kind, &after).await?;
+    let after = shown(after)?;
+    let reason = change.body.reason.take();
+    let told = Change::of("artifact", id).from(&shown(before)?).to(&after).because(reason);
+    change.commit(told, Answer::ok(&after)?.tagged()).await
+}

@@ -1,0 +1,215 @@
+//! Whether an image is to be trusted: who signed it, and where it was built. Signatures are read from the registry in the
+//! forms cosign writes them, checked with the project's own keys, and bound to the digest inside what was signed.
+//!
+//! Nothing is believed because of where it lies: tags can be moved by whoever may push, so a signature that was found is
+//! kept with its own digest as evidence.
+
+mod collect;
+mod dsse;
+mod key;
+mod simple_signing;
+
+pub use dsse::{Envelope, Statement};
+pub use key::{KeyFault, PublicKey};
+
+use domain::Digest;
+use domain::artifact::{
+    CheckResult, Evidence, MOST_CHILDREN, ProvenanceEvidence, SignatureEvidence, TrustDemands,
+};
+use serde::Deserialize;
+use uuid::Uuid;
+
+use self::collect::Candidates;
+use crate::registry::{Manifest, RegistryFault, Repository};
+
+/// The verdict on a manifest and, where it is an index, on every manifest it names. `Err` says that the registry could
+/// not be asked, which is no verdict.
+pub async fn examine(
+    repository: &Repository,
+    digest: &Digest,
+    demands: &TrustDemands,
+) -> Result<Evidence, RegistryFault> {
+    let mut evidence = Evidence::default();
+    let manifest = match repository.manifest(digest.as_str()).await {
+        Ok(manifest) => manifest,
+        Err(fault @ RegistryFault::Unavailable(_)) => return Err(fault),
+        Err(fault) => {
+            evidence.checks.push(CheckResult::failed("digest", "digest_mismatch", fault.to_string()));
+            return Ok(evidence);
+        }
+    };
+    evidence.checks.push(CheckResult::passed("digest", format!("the registry has the bytes of {digest}")));
+    if !demands.signature && !demands.provenance {
+        return Ok(evidence);
+    }
+    let keys = keys(demands, &mut evidence);
+    for subject in subjects(&manifest, &mut evidence) {
+        let candidates = collect::of(repository, &subject).await?;
+        if demands.signature {
+            signature(&subject, &candidates, &keys, demands, &mut evidence);
+        }
+        // An index is described by one provenance; its children are named in it or have none.
+        if demands.provenance && subject == *digest {
+            provenance(&subject, &candidates, &keys, demands, &mut evidence);
+        }
+    }
+    Ok(evidence)
+}
+
+/// A key of the project together with the name evidence knows it by.
+struct Named {
+    id: Uuid,
+    key: PublicKey,
+}
+
+fn keys(demands: &TrustDemands, evidence: &mut Evidence) -> Vec<Named> {
+    let read = demands
+        .keys
+        .iter()
+        .filter_map(|(id, pem)| PublicKey::from_pem(pem).ok().map(|key| Named { id: *id, key }));
+    let keys: Vec<Named> = read.collect();
+    if keys.is_empty() {
+        let why = "the project has no signing key, so nobody can vouch for its artifacts";
+        evidence.checks.push(CheckResult::failed("signing_key", "no_signing_key", why));
+    }
+    keys
+}
+
+/// The manifest itself, and the children of an index: a node runs one of those.
+fn subjects(manifest: &Manifest, evidence: &mut Evidence) -> Vec<Digest> {
+    let mut subjects = vec![manifest.digest.clone()];
+    match children(&manifest.bytes) {
+        Some(children) if children.len() > MOST_CHILDREN => {
+            let why =
+                format!("the index names {} manifests, and {MOST_CHILDREN} are looked at", children.len());
+            evidence.checks.push(CheckResult::failed("index", "too_many_manifests", why));
+        }
+        Some(children) => subjects.extend(children),
+        None => {}
+    }
+    subjects
+}
+
+fn children(manifest: &[u8]) -> Option<Vec<Digest>> {
+    #[derive(Deserialize)]
+    struct Index {
+        manifests: Vec<Child>,
+    }
+    #[derive(Deserialize)]
+    struct Child {
+        digest: Digest,
+    }
+    let index: Index = serde_json::from_slice(manifest).ok()?;
+    Some(index.manifests.into_iter().map(|child| child.digest).collect())
+}
+
+/// One good signature is enough; without any, the best reason why none is good.
+fn signature(
+    subject: &Digest,
+    candidates: &Candidates,
+    keys: &[Named],
+    demands: &TrustDemands,
+    evidence: &mut Evidence,
+) {
+    let mut worst = ("unsigned", format!("no signature of {subject} is in the registry"));
+    for candidate in &candidates.simple {
+        match simple_signing::verify(candidate, subject, keys) {
+            Ok(key) => {
+                let payload = String::from_utf8_lossy(&candidate.payload).into_owned();
+                return accept(
+                    subject,
+                    "cosign_simple_signing",
+                    key,
+                    &candidate.manifest,
+                    payload,
+                    demands,
+                    evidence,
+                );
+            }
+            Err(why) => worst = why,
+        }
+    }
+    for candidate in &candidates.bundles {
+        match dsse::signed_statement(&candidate.envelope, subject, keys) {
+            Ok((key, statement)) if statement.is_signature() => {
+                let payload = candidate.envelope.payload.clone();
+                return accept(
+                    subject,
+                    "sigstore_bundle",
+                    key,
+                    &candidate.manifest,
+                    payload,
+                    demands,
+                    evidence,
+                );
+            }
+            Ok(_) => {}
+            Err(why) => worst = why,
+        }
+    }
+    evidence.checks.push(CheckResult::failed("signature", worst.0, worst.1));
+}
+
+fn accept(
+    subject: &Digest,
+    form: &str,
+    key: Uuid,
+    manifest: &Digest,
+    payload: String,
+    demands: &TrustDemands,
+    evidence: &mut Evidence,
+) {
+    if demands.signing_key_id.is_some_and(|pinned| pinned != key) {
+        let why = format!("{subject} is signed by another key of the project than its intent names");
+        evidence.checks.push(CheckResult::failed("signature", "wrong_key", why));
+        return;
+    }
+    evidence.checks.push(CheckResult::passed("signature", format!("{subject} is signed by key {key}")));
+    evidence.signatures.push(SignatureEvidence {
+        subject: subject.clone(),
+        form: form.to_owned(),
+        key_id: key,
+        manifest_digest: manifest.clone(),
+        payload,
+    });
+}
+
+fn provenance(
+    subject: &Digest,
+    candidates: &Candidates,
+    keys: &[Named],
+    demands: &TrustDemands,
+    evidence: &mut Evidence,
+) {
+    let mut worst = ("no_provenance", format!("no provenance of {subject} is in the registry"));
+    for candidate in candidates.attestations.iter().chain(&candidates.bundles) {
+        match dsse::signed_statement(&candidate.envelope, subject, keys) {
+            Ok((key, statement)) => match statement.builder() {
+                Some(builder) if demands.allows_builder(builder) => {
+                    let told = format!("{subject} was built by {builder}");
+                    evidence.checks.push(CheckResult::passed("provenance", told));
+                    evidence.provenance = Some(ProvenanceEvidence {
+                        key_id: key,
+                        manifest_digest: candidate.manifest.clone(),
+                        predicate_type: statement.predicate_type.clone(),
+                        builder_id: builder.to_owned(),
+                    });
+                    return;
+                }
+                Some(builder) => {
+                    let why = format!("{subject} was built by {builder}, which is not on the allow-list");
+                    worst = ("builder_not_allowed", why);
+                }
+                None => {}
+            },
+            Err(why) => worst = why,
+        }
+    }
+    evidence.checks.push(CheckResult::failed("provenance", worst.0, worst.1));
+}
+
+/// A machine's word for what is wrong, and a person's.
+type Wrong = (&'static str, String);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! Manifests of images, as registries keep them: what they may be called, and how much they may name.
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+/// Docker's and OCI's, of one image and of an index.
+pub const MANIFEST_TYPES: [&str; 4] = [
+    "application/vnd.oci.image.manifest.v1+json",
+    "application/vnd.oci.image.index.v1+json",
+    "application/vnd.docker.distribution.manifest.v2+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+];
+
+/// Engines stop at 127 layers. Whoever makes more wants to keep somebody busy.
+const MOST_LAYERS: usize = 512;
+pub const MOST_CHILDREN: usize = 64;
+
+/// Why a manifest is not taken, in words that fit behind a field's name.
+pub fn check_manifest(bytes: &[u8]) -> Result<(), String> {
+    #[derive(Deserialize)]
+    struct Named {
+        #[serde(default)]
+        layers: Vec<IgnoredAny>,
+        #[serde(default)]
+        manifests: Vec<IgnoredAny>,
+        #[serde(default)]
+        config: Option<IgnoredAny>,
+    }
+    let named: Named =
+        serde_json::from_slice(bytes).map_err(|_| "names a manifest that cannot be read".to_owned())?;
+    match (named.layers.len(), named.manifests.len()) {
+        (layers, _) if layers > MOST_LAYERS => {
+            Err(format!("names a manifest with {layers} layers; at most {MOST_LAYERS} are taken"))
+        }
+        (_, children) if children > MOST_CHILDREN => {
+            Err(format!("names an index of {children} manifests; at most {MOST_CHILDREN} are taken"))
+        }
+        (0, 0) if named.config.is_none() => Err("names a manifest without anything in it".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::check_manifest;
+
+    fn of(manifest: &serde_json::Value) -> Result<(), String> {
+        check_manifest(manifest.to_string().as_bytes())
+    }
+
+    #[test]
+    fn images_and_indexes_of_a_sane_size_are_taken() {
+        assert_eq!(of(&json!({ "config": {}, "layers": [{}, {}] })), Ok(()));
+        assert_eq!(of(&json!({ "manifests": [{}] })), Ok(()));
+        assert!(
+            of(&json!({ "config": {}, "layers": vec![json!({}); 10_000] }))
+                .unwrap_err()
+                .contains("10000 layers")
+        );
+        assert!(of(&json!({ "manifests": vec![json!({}); 65] })).unwrap_err().contains("65 manifests"));
+        assert!(of(&json!({})).is_err() && check_manifest(b"{").is_err());
+    }
+}

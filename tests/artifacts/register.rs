@@ -1,0 +1,121 @@
+//! What is registered is what the registry has, by digest, where an intent said.
+
+use serde_json::{Value, json};
+
+use super::yard::{OURS, Yard};
+use crate::support::image::{Image, MANIFEST, digest};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_what_is_in_the_registry_under_the_intents_repository_is_registered() {
+    let yard = Yard::new().await;
+    let image = Image::saying("hello");
+    let refused = yard.register(&image, json!({})).await.with(400);
+    assert_eq!(refused["details"]["errors"][0]["pointer"], "/artifact_name", "without an intent");
+    let repository = yard.push(&image).await;
+    let absent = digest(b"something else");
+    for (why, more, status, code) in [
+        ("a tag is no digest", json!({ "digest": "latest" }), 400, "validation_error"),
+        (
+            "nor is an upper-case one",
+            json!({ "digest": image.digest.as_str().to_uppercase() }),
+            400,
+            "validation_error",
+        ),
+        ("nothing has this digest", json!({ "digest": absent }), 400, "validation_error"),
+        (
+            "another repository",
+            json!({ "repository": "gpuaas/apps/next-door/hello" }),
+            400,
+            "validation_error",
+        ),
+        (
+            "another media type",
+            json!({ "media_type": "application/vnd.docker.distribution.manifest.v2+json" }),
+            400,
+            "validation_error",
+        ),
+        ("another size", json!({ "size_bytes": 1 }), 400, "validation_error"),
+        ("another source", json!({ "source_type": "artifact_store" }), 400, "validation_error"),
+        ("a tag that is not there", json!({ "tag": "v2" }), 400, "validation_error"),
+    ] {
+        let answer = yard.register(&image, more).await.with(status);
+        assert_eq!(answer["code"], code, "{why}: {answer:#}");
+    }
+    // The tag is moved between push and registration.
+    let other = Image::saying("something else");
+    for blob in other.blobs() {
+        repository.push_bytes(&blob).await.unwrap();
+    }
+    repository.push_manifest("1.0.0", MANIFEST, &other.manifest).await.unwrap();
+    let moved = yard.register(&image, json!({ "tag": "1.0.0" })).await.with(422);
+    assert_eq!(
+        (&moved["code"], &moved["details"]["tag_digest"]),
+        (&json!("digest_mismatch"), &json!(other.digest))
+    );
+
+    let more = json!({ "media_type": MANIFEST, "size_bytes": image.manifest.len(), "repository": OURS });
+    let artifact = yard.register(&image, more).await.with(201);
+    let again = yard.register(&image, json!({})).await.with(409);
+    assert_eq!(
+        (&again["code"], &again["details"]["artifact_id"]),
+        (&json!("already_exists"), &artifact["id"])
+    );
+    yard.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_intent_may_expect_a_digest_and_policy_may_name_sources() {
+    let yard = Yard::new().await;
+    let image = Image::saying("hello");
+    yard.push(&image).await;
+    yard.intent(json!({ "expected_digest": digest(b"another") })).await;
+    assert_eq!(yard.register(&image, json!({})).await.with(422)["code"], "digest_mismatch");
+    yard.intent(json!({ "expected_digest": image.digest })).await;
+    yard.policy("artifact.source_allowlist", json!(["gpuaas/apps/next-door"])).await;
+    assert_eq!(yard.register(&image, json!({})).await.with(403)["code"], "policy_denied");
+    yard.policy("artifact.source_allowlist", json!(["gpuaas/apps/example"])).await;
+    yard.register(&image, json!({})).await.with(201);
+    yard.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn monstrous_and_damaged_manifests_are_refused() {
+    let yard = Yard::new().await;
+    let image = Image::saying("hello");
+    let repository = yard.push(&image).await;
+    let manifest: Value = serde_json::from_slice(&image.manifest).unwrap();
+    let mut many = manifest.clone();
+    many["layers"] = json!(vec![manifest["layers"][0].clone(); 10_000]);
+    let many = many.to_string().into_bytes();
+    repository.push_manifest("many", MANIFEST, &many).await.unwrap();
+    let refused = yard.register(&image, json!({ "digest": digest(&many) })).await.with(400);
+    let said = refused["details"]["errors"][0]["message"].as_str().unwrap();
+    assert!(said.contains("10000 layers"), "{said}");
+
+    let mut large = manifest;
+    large["annotations"] = json!({ "padding": "x".repeat(4 << 20) });
+    let large = large.to_string().into_bytes();
+    assert!(
+        repository.push_manifest("large", MANIFEST, &large).await.is_err(),
+        "the registry refuses it already"
+    );
+
+    let truncated = &image.manifest[..image.manifest.len() - 1];
+    std::fs::write(yard.registry.blob_file(&image.digest), truncated).unwrap();
+    let answer = yard.register(&image, json!({})).await;
+    assert!(answer.status.is_client_error() || answer.status.is_server_error(), "{:#}", answer.body);
+    assert_eq!(yard.events().await.len(), 0, "nothing was registered");
+    yard.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_registry_that_is_away_is_said_to_be() {
+    let mut yard = Yard::new().await;
+    let image = Image::saying("hello");
+    yard.push(&image).await;
+    yard.registry.stop();
+    let answer = yard.register(&image, json!({})).await;
+    assert_eq!(answer.header("retry-after"), "1");
+    assert_eq!(answer.with(503)["code"], "service_unavailable");
+    yard.end().await;
+}

@@ -1,0 +1,158 @@
+//! The trust corpus: what must not be believed, each with its reason, and what may.
+
+use clients::registry::Repository;
+use domain::Digest;
+use serde_json::{Value, json};
+
+use super::signer;
+use super::yard::Yard;
+use crate::http::project;
+use crate::support::image::{INDEX, Image, MANIFEST, digest};
+
+const OURS_SEED: u8 = 1;
+const STRANGER: u8 = 2;
+const BUILDER: &str = "https://ci.example/builder";
+
+/// A yard where signatures are required, with one signing key.
+async fn strict() -> Yard {
+    let yard = Yard::new().await;
+    yard.policy("artifact.signature_required", json!(true)).await;
+    let key = json!({ "name": "release", "public_key_pem": signer::public_key_pem(OURS_SEED) });
+    yard.http.acting("project-admin").post(&project("/signing-keys"), key).await.with(201);
+    yard
+}
+
+async fn verified(yard: &Yard, artifact: &Value) -> Value {
+    let path = project(&format!("/app-artifacts/{}/verify", artifact["id"].as_str().unwrap()));
+    yard.http.acting("publisher").post(&path, json!({})).await.with(200)
+}
+
+/// The codes of all checks that failed.
+fn failures(artifact: &Value) -> Vec<&str> {
+    let checks = artifact["evidence"]["checks"].as_array().unwrap().iter();
+    checks.filter(|check| check["passed"] == false).map(|check| check["code"].as_str().unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_requirement_the_digest_suffices() {
+    let yard = Yard::new().await;
+    let artifact = verified(&yard, &yard.publish(&Image::saying("hello")).await).await;
+    assert_eq!(artifact["trust_state"], "verified");
+    assert_eq!(yard.events().await, ["apps.artifact.published", "apps.artifact.verified"]);
+    yard.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signature_counts_only_for_its_image_and_by_a_key_of_the_project() {
+    let yard = strict().await;
+    let (image, other) = (Image::saying("hello"), Image::saying("something else"));
+    let artifact = yard.publish(&image).await;
+    let holder = yard.push(&other).await;
+    let judged = async |code: &str| {
+        let judged = verified(&yard, &artifact).await;
+        assert_eq!(judged["trust_state"], "failed_verification", "{judged:#}");
+        assert_eq!(failures(&judged), [code]);
+    };
+    judged("unsigned").await;
+    signer::cosign(&holder, STRANGER, &image.digest, &image.digest).await;
+    judged("wrong_key").await;
+    signer::cosign(&holder, OURS_SEED, &other.digest, &image.digest).await;
+    judged("signature_of_another").await;
+    tampered(&holder, &image.digest).await;
+    judged("wrong_key").await;
+    signer::cosign(&holder, OURS_SEED, &image.digest, &image.digest).await;
+    let good = verified(&yard, &artifact).await;
+    assert_eq!(good["trust_state"], "verified", "{good:#}");
+    let evidence = &good["evidence"]["signatures"][0];
+    assert_eq!(
+        (&evidence["subject"], &evidence["form"]),
+        (&json!(image.digest), &json!("cosign_simple_signing"))
+    );
+    assert_eq!(evidence["payload"].as_str().unwrap().as_bytes(), signer::payload(&image.digest));
+    yard.end().await;
+}
+
+/// A good signature over another payload than the one that lies there.
+async fn tampered(repository: &Repository, of: &Digest) {
+    let annotations =
+        json!({ "dev.cosignproject.cosign/signature": signer::sign(OURS_SEED, b"something else") });
+    let (tag, kind) =
+        (format!("sha256-{}.sig", of.hex()), "application/vnd.dev.cosign.simplesigning.v1+json");
+    signer::beside(repository, &tag, kind, &signer::payload(of), annotations).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sigstore_bundle_counts_like_a_signature() {
+    let yard = strict().await;
+    let image = Image::saying("hello");
+    let artifact = yard.publish(&image).await;
+    let holder = yard.push(&image).await;
+    signer::bundle(&holder, STRANGER, &image.digest).await;
+    assert_eq!(failures(&verified(&yard, &artifact).await), ["wrong_key"]);
+    signer::bundle(&holder, OURS_SEED, &image.digest).await;
+    let good = verified(&yard, &artifact).await;
+    assert_eq!((&good["trust_state"], failures(&good).len()), (&json!("verified"), 0), "{good:#}");
+    assert_eq!(good["evidence"]["signatures"][0]["form"], "sigstore_bundle");
+    yard.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn provenance_must_name_an_allowed_builder_and_be_signed_by_the_project() {
+    let yard = strict().await;
+    yard.policy("artifact.provenance_required", json!(true)).await;
+    yard.policy("artifact.source_allowlist", json!([BUILDER])).await;
+    let image = Image::saying("hello");
+    let artifact = yard.publish(&image).await;
+    let holder = yard.push(&image).await;
+    signer::cosign(&holder, OURS_SEED, &image.digest, &image.digest).await;
+    assert_eq!(failures(&verified(&yard, &artifact).await), ["no_provenance"]);
+    signer::attest(&holder, OURS_SEED, &image.digest, "https://evil.example").await;
+    assert_eq!(failures(&verified(&yard, &artifact).await), ["builder_not_allowed"]);
+    signer::attest(&holder, STRANGER, &image.digest, BUILDER).await;
+    assert_eq!(failures(&verified(&yard, &artifact).await), ["wrong_key"]);
+    signer::attest(&holder, OURS_SEED, &image.digest, BUILDER).await;
+    let good = verified(&yard, &artifact).await;
+    assert_eq!(good["trust_state"], "verified", "{good:#}");
+    assert_eq!(good["evidence"]["provenance"]["builder_id"], BUILDER);
+    yard.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_is_trusted_with_all_its_children_or_not_at_all() {
+    let yard = strict().await;
+    let (one, two) = (Image::saying("amd64"), Image::saying("arm64"));
+    let holder = yard.push(&one).await;
+    yard.push(&two).await;
+    let entry = |image: &Image| json!({ "mediaType": MANIFEST, "digest": image.digest, "size": image.manifest.len() });
+    let index = json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": [entry(&one), entry(&two)] });
+    let index = index.to_string().into_bytes();
+    let whole = holder.push_manifest("index", INDEX, &index).await.unwrap();
+    let more = json!({ "digest": digest(&index), "media_type": INDEX });
+    let artifact = yard.register(&one, more).await.with(201);
+    signer::cosign(&holder, OURS_SEED, &whole, &whole).await;
+    signer::cosign(&holder, OURS_SEED, &one.digest, &one.digest).await;
+    let judged = verified(&yard, &artifact).await;
+    assert_eq!(
+        (&judged["trust_state"], failures(&judged)),
+        (&json!("failed_verification"), vec!["unsigned"])
+    );
+    signer::cosign(&holder, OURS_SEED, &two.digest, &two.digest).await;
+    assert_eq!(verified(&yard, &artifact).await["trust_state"], "verified");
+    yard.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_retired_key_vouches_for_nothing_new() {
+    let yard = strict().await;
+    let image = Image::saying("hello");
+    let artifact = yard.publish(&image).await;
+    signer::cosign(&yard.push(&image).await, OURS_SEED, &image.digest, &image.digest).await;
+    assert_eq!(verified(&yard, &artifact).await["trust_state"], "verified");
+    let keys = yard.http.get(&project("/signing-keys")).await.with(200);
+    let retire = project(&format!("/signing-keys/{}/retire", keys["items"][0]["id"].as_str().unwrap()));
+    yard.http.acting("project-admin").post(&retire, json!({})).await.with(200);
+    assert_eq!(failures(&verified(&yard, &artifact).await), ["no_signing_key", "wrong_key"]);
+    let bad = json!({ "name": "bad", "public_key_pem": "not a key" });
+    assert_eq!(yard.http.post(&project("/signing-keys"), bad).await.with(400)["code"], "validation_error");
+    yard.end().await;
+}
