@@ -28,9 +28,9 @@ use crate::gate::{Gate, Place, gate};
 use crate::state::State;
 use crate::{
     action, allocations, app_instances, artifacts, audit, auth, body, catalog, console, edge, entitlements,
-    federated_trusts, health, manifest_check, manifests, me, members, metrics, node_agent, nodes, openapi, organizations,
-    policies, projects, registry, roles, schedules, service_accounts, signing_keys, submissions, wait,
-    workflows, wrapping,
+    federated_trusts, health, manifest_check, manifests, me, members, metrics, node_agent, nodes, openapi,
+    organizations, policies, projects, registry, roles, schedules, service_accounts, signing_keys,
+    submissions, wait, workflows, wrapping,
 };
 
 pub(crate) const ROOT: &str = "/api/v1";
