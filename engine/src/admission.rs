@@ -22,6 +22,8 @@ use crate::settings::Settings;
 
 pub(crate) const QUEUE: &str = "drive";
 const FRESH: Duration = Duration::from_secs(1);
+/// Admitted runs that are counted even where there are few slots.
+const MARGIN: i64 = 1000;
 
 #[derive(Debug)]
 pub(crate) struct Admission {
@@ -53,7 +55,7 @@ impl Admission {
 
     /// Takes a place for one run of the project, if there is one.
     pub(crate) async fn admit(&self, conn: &mut PgConnection, project: Uuid) -> sqlx::Result<bool> {
-        if self.with(|c| c.read.is_none_or(|at| at.elapsed() > FRESH)) {
+        if self.takes_turn_to_read() {
             self.refresh(conn).await?;
         }
         let admitted = self.with(|c| {
@@ -110,6 +112,19 @@ impl Admission {
         }
     }
 
+    /// Whether the counts are stale and the caller is the one to read them: the others go on with what they have. Before the
+    /// first reading there is nothing to go on with, so all of them read.
+    fn takes_turn_to_read(&self) -> bool {
+        self.with(|c| match c.read {
+            None => true,
+            Some(at) if at.elapsed() <= FRESH => false,
+            Some(_) => {
+                c.read = Some(Instant::now());
+                true
+            }
+        })
+    }
+
     pub(crate) async fn refresh(&self, conn: &mut PgConnection) -> sqlx::Result<()> {
         let slots = sqlx::query_scalar!(
             r#"select coalesce(sum(slots), 0)::bigint as "slots!" from engine.incarnation
@@ -117,8 +132,14 @@ impl Admission {
         )
         .fetch_one(&mut *conn)
         .await?;
+        // Ordered and bounded, so that the index is walked whatever the statistics say: the walk also marks the entries of runs
+        // that ended since, which would otherwise be visited each time until the table is vacuumed. The window bounds what is
+        // admitted; twice of it leaves room for what a burst adds.
         let rows = sqlx::query!(
-            r#"select project_id, count(*) as "used!" from engine.run where queued_job is not null group by project_id"#
+            r#"select project_id, count(*) as "used!"
+               from (select project_id from engine.run where queued_job is not null order by project_id limit $1) admitted
+               group by project_id"#,
+            MARGIN + 4 * slots
         )
         .fetch_all(conn)
         .await?;
@@ -220,7 +241,7 @@ async fn queue(conn: &mut PgConnection, runs: &[Uuid]) -> sqlx::Result<u64> {
     Ok(done.rows_affected())
 }
 
-/// Admits what is due, at most one window's worth, one run per project in turn. Returns how many were admitted and
+/// Admits what is due, at most one window's worth, always for the project that has the fewest. Returns how many were admitted and
 /// when the next run wants to wake.
 pub(crate) async fn admit_due(engine: &Inner) -> sqlx::Result<(u64, Option<DateTime<Utc>>, DateTime<Utc>)> {
     let mut tx = engine.db.drives.begin().await?;
@@ -251,7 +272,8 @@ pub(crate) async fn admit_due(engine: &Inner) -> sqlx::Result<(u64, Option<DateT
     Ok((admitted, next.first, now))
 }
 
-/// Walks the projects that have anything due by skipping along the index, and takes from each up to its free places.
+/// Walks the projects that have anything due by skipping along the index, and takes from each up to its free places. Who has
+/// the fewest places comes first: places are given back one by one, and by age alone each would go to the oldest flood.
 /// `taken` are places the database may not show yet; counting one twice only postpones an admission.
 async fn due(
     conn: &mut PgConnection,
@@ -269,17 +291,17 @@ async fn due(
                     where r.wake_at is not null and r.project_id > p.project_id order by r.project_id limit 1)
             from project p where p.project_id is not null
         ), place as (
-            select p.project_id, least($3, $2 - (select count(*) from engine.run a
+            select p.project_id, (select count(*) from engine.run a
                 where a.project_id = p.project_id and a.queued_job is not null)
-                - (select count(*) from unnest($4::uuid[]) as t (project_id) where t.project_id = p.project_id)) as free
+                + (select count(*) from unnest($4::uuid[]) as t (project_id) where t.project_id = p.project_id) as used
             from project p where p.project_id is not null
         )
         select d.id as "id!" from place p cross join lateral (
             select r.id, r.wake_at, row_number() over (order by r.wake_at, r.id) as turn
             from engine.run r where r.project_id = p.project_id and r.wake_at <= $1
-            order by r.wake_at, r.id limit greatest(p.free, 0)
+            order by r.wake_at, r.id limit greatest(least($3, $2 - p.used), 0)
         ) d
-        order by d.turn, d.wake_at limit $3
+        order by p.used + d.turn, d.wake_at limit $3
         "#,
         now,
         cap,

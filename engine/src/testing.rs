@@ -127,18 +127,18 @@ fn assert_unwound(outcome: &Outcome, plain: &Outcome, when: &str) {
 
 fn assert_follows_plan(plan: &[PlannedStep], journal: &[(String, String, bool)]) {
     let mut ahead = plan.iter();
-    let mut last: Option<&PlannedStep> = None;
+    let mut passed: Vec<&PlannedStep> = Vec::new();
     for (name, op, undoable) in journal {
         let fits = |p: &&PlannedStep| p.name == name;
-        // One planned step may occur several times under different keys.
-        let planned = last.filter(fits).or_else(|| ahead.find(fits));
+        // What came once may come again under another key, as where a workflow looks until it is satisfied.
+        let planned = passed.iter().copied().find(fits).or_else(|| ahead.find(fits));
         let planned = planned.unwrap_or_else(|| panic!("step {name:?} is not in the plan, or out of order"));
         assert_eq!(
             (planned.op.as_str(), planned.undoable),
             (op.as_str(), *undoable),
             "the plan of {name:?} is wrong"
         );
-        last = Some(planned);
+        passed.push(planned);
     }
 }
 
