@@ -3,6 +3,7 @@
 //! what the world says.
 
 pub mod assertion;
+pub mod blobs;
 pub mod clock;
 pub mod oci_layout;
 pub mod oidc;

@@ -4,11 +4,13 @@
 //! What is read from a registry is believed only after it was hashed here.
 
 mod authority;
+mod password;
 mod repository;
 mod scope;
 mod tokens;
 
 pub use authority::{Authority, AuthorityFault};
+pub use password::Password;
 pub use repository::{Manifest, Pushed, RegistryFault, Repository};
 pub use scope::{Access, Action, Scope};
 pub use tokens::{RegistryToken, TokenServer};

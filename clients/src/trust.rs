@@ -4,13 +4,17 @@
 //! Nothing is believed because of where it lies: tags can be moved by whoever may push, so a signature that was found is
 //! kept with its own digest as evidence.
 
+mod blob;
 mod collect;
 mod dsse;
 mod key;
+mod sign;
 mod simple_signing;
 
+pub use blob::examine_blob;
 pub use dsse::{Envelope, Statement};
 pub use key::{KeyFault, PublicKey};
+pub use sign::{SignerKey, SignerKeyFault, sign};
 
 use domain::Digest;
 use domain::artifact::{

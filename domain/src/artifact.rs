@@ -20,6 +20,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use crate::word::UnknownWord;
 
@@ -29,6 +30,18 @@ pub fn repository(project_slug: &str, app_slug: &str) -> String {
     format!("{NAMESPACE}/{project_slug}/{app_slug}")
 }
 
+/// Where a blob is, as people write it.
+pub fn source_uri(project: Uuid, app_slug: &str, version: &str, name: &str) -> String {
+    format!("{STORE}projects/{project}/artifacts/{app_slug}/{version}/{name}")
+}
+
+/// The place in the store that an address names.
+pub fn key_of(source_uri: &str) -> &str {
+    source_uri.strip_prefix(STORE).unwrap_or(source_uri)
+}
+
+const STORE: &str = "artifact_store://";
+
 /// Everything the platform owns in a registry is below this.
 pub const NAMESPACE: &str = "gpuaas/apps";
 
@@ -36,9 +49,12 @@ pub const NAMESPACE: &str = "gpuaas/apps";
 pub const REPOSITORY_TEMPLATE: &str = "gpuaas/apps/<project-slug>/<app-slug>";
 
 /// Where an artifact may be promoted to. Channels are independent of each other; any may come first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Channel {
+    #[default]
     Dev,
     Test,
     Staging,

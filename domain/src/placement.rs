@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::manifest::Compatibility;
 use crate::{AllocationStatus, CapacityShape, NodeStatus};
 
 /// What an instance asks of the allocation it stands on.
@@ -21,6 +22,28 @@ pub struct Wanted {
     pub gpu_count: u32,
     pub cpu_cores: u32,
     pub memory_gib: u32,
+    /// A port of the node that must be the instance's.
+    pub host_port: Option<u16>,
+}
+
+/// What the server decided that an instance gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    pub gpu_count: u32,
+    pub cpu_cores: u32,
+    pub memory_gib: u32,
+    pub host_port: Option<u16>,
+}
+
+/// How the new version takes the old one's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = ChangeStrategy)]
+pub enum Strategy {
+    /// The old one serves until the new one is healthy.
+    SideBySide,
+    /// Both do not fit: the old one is stopped first, and started again if the new one fails.
+    StopThenStart,
 }
 
 /// An allocation as it is now.
@@ -36,6 +59,8 @@ pub struct Candidate {
     pub taken: Amounts,
     /// Instances on its node, whoever's.
     pub neighbours: u32,
+    /// Whether somebody holds the port that is asked for.
+    pub port_is_held: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,6 +85,35 @@ pub struct Predicate {
     pub required: String,
     pub actual: String,
     pub holds: bool,
+}
+
+impl Candidate {
+    /// As it were if an instance gave back what it holds of it.
+    #[must_use]
+    pub fn without(mut self, own: &Grant) -> Candidate {
+        self.taken.gpu_count = self.taken.gpu_count.saturating_sub(own.gpu_count);
+        self.taken.cpu_cores = self.taken.cpu_cores.saturating_sub(own.cpu_cores);
+        self.taken.memory_gib = self.taken.memory_gib.saturating_sub(own.memory_gib);
+        // Only its own port can be asked for together with its own share.
+        self.port_is_held &= own.host_port.is_none();
+        self
+    }
+}
+
+impl Wanted {
+    /// What a version and what its instance gets ask for together.
+    pub fn of(compatibility: &Compatibility, grant: Grant) -> Wanted {
+        Wanted {
+            shapes: compatibility.requires_capacity_shape.clone(),
+            accelerators: compatibility.supported_accelerators.clone(),
+            min_gpu_count: compatibility.min_gpu_count,
+            exclusive: compatibility.requires_exclusive_node,
+            gpu_count: grant.gpu_count,
+            cpu_cores: grant.cpu_cores,
+            memory_gib: grant.memory_gib,
+            host_port: grant.host_port,
+        }
+    }
 }
 
 /// Every allocation against every predicate, in the order of the allocations.
@@ -91,6 +145,7 @@ fn row(wanted: &Wanted, has: &Candidate) -> Row {
             has.total.memory_gib.saturating_sub(has.taken.memory_gib),
         ),
         alone("exclusive_node", wanted.exclusive, has.neighbours),
+        port(wanted.host_port, has.port_is_held),
     ];
     Row { allocation_id: has.allocation_id, fits: predicates.iter().all(|p| p.holds), predicates }
 }
@@ -118,6 +173,12 @@ fn alone(name: &str, required: bool, neighbours: u32) -> Predicate {
     predicate(name, words.to_owned(), format!("{neighbours} others"), !required || neighbours == 0)
 }
 
+fn port(wanted: Option<u16>, held: bool) -> Predicate {
+    let required = wanted.map_or_else(|| "any".to_owned(), |port| format!("{port} free"));
+    let actual = if wanted.is_some() && held { "held by an instance" } else { "free" };
+    predicate("host_port", required, actual.to_owned(), wanted.is_none() || !held)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,6 +193,7 @@ mod tests {
             total: Amounts { gpu_count: 4, cpu_cores: 16, memory_gib: 64 },
             taken: Amounts { gpu_count: 1, cpu_cores: 4, memory_gib: 8 },
             neighbours: 1,
+            port_is_held: true,
         }
     }
 
@@ -158,7 +220,7 @@ mod tests {
     #[test]
     fn every_predicate_can_fail_alone_and_says_what_was_there() {
         assert_eq!(broken(&wanted(), candidate(1)), Vec::<String>::new());
-        let cases: [(&str, Wanted, Candidate); 9] = [
+        let cases: [(&str, Wanted, Candidate); 10] = [
             (
                 "allocation_status",
                 wanted(),
@@ -172,6 +234,7 @@ mod tests {
             ("free_cpu_cores", Wanted { cpu_cores: 13, ..wanted() }, candidate(1)),
             ("free_memory_gib", Wanted { memory_gib: 57, ..wanted() }, candidate(1)),
             ("exclusive_node", Wanted { exclusive: true, ..wanted() }, candidate(1)),
+            ("host_port", Wanted { host_port: Some(30_000), ..wanted() }, candidate(1)),
         ];
         for (name, wanted, candidate) in cases {
             assert_eq!(broken(&wanted, candidate), [name]);
@@ -186,7 +249,7 @@ mod tests {
         let mut poor = candidate(1);
         (poor.taken.gpu_count, poor.node) = (4, NodeStatus::Unavailable);
         let rows = matrix(&wanted(), &[poor, candidate(2)]);
-        assert!(rows.iter().all(|row| row.predicates.len() == 9));
+        assert!(rows.iter().all(|row| row.predicates.len() == 10));
         assert_eq!(rows[0].predicates.iter().filter(|p| !p.holds).count(), 2);
     }
 }

@@ -1,18 +1,24 @@
 //! Artifacts of apps. Both states change only by [`move_lifecycle`], [`promote`] and [`move_trust`], which ask the tables
 //! of legal moves and compare before they set.
 
+mod bytes;
 mod read;
+mod uses;
 
-pub use read::{Filter, Reference, find, find_locked, find_published, list, references};
+pub use bytes::{let_go, manifests, mark_deleted, may_be_gone, now};
+pub use read::{Filter, find, find_locked, find_published, list};
+pub use uses::{NamingVersion, Reference, Uses, references, uses};
 
 use chrono::{DateTime, Utc};
 use domain::Digest;
 use domain::artifact::{Channel, Lifecycle, LifecycleMove, Trust, TrustMove};
+use domain::manifest::ArtifactKind;
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::parsed;
+use crate::policies::Subject;
 
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub struct AppArtifact {
@@ -36,6 +42,7 @@ pub struct AppArtifact {
     pub trust_state: String,
     pub channels: Vec<String>,
     pub evidence: Value,
+    pub intent_id: Uuid,
     pub created_by: Uuid,
     pub correlation_id: String,
     pub created_at: DateTime<Utc>,
@@ -63,24 +70,45 @@ impl AppArtifact {
     }
 
     pub fn digest(&self) -> sqlx::Result<Digest> {
-        self.digest.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))
+        digest(&self.digest)
     }
+
+    /// Organization and project, as events and runs want them.
+    pub fn owner(&self) -> (Uuid, Uuid) {
+        (self.org_id, self.project_id)
+    }
+
+    /// By whose policies it is judged.
+    pub fn policy_subject(&self) -> Subject {
+        Subject { org: Some(self.org_id), project: Some(self.project_id), user: None }
+    }
+}
+
+fn digest(text: &str) -> sqlx::Result<Digest> {
+    text.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))
+}
+
+/// Which artifact of which version.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot<'a> {
+    pub app_slug: &'a str,
+    pub app_version: &'a str,
+    pub artifact_name: &'a str,
+    pub variant: Option<&'a str>,
+    pub kind: ArtifactKind,
 }
 
 pub struct NewArtifact<'a> {
     pub id: Uuid,
     pub org_id: Uuid,
     pub project_id: Uuid,
-    pub app_slug: &'a str,
-    pub app_version: &'a str,
-    pub artifact_name: &'a str,
-    pub variant: Option<&'a str>,
-    pub artifact_kind: &'a str,
-    pub source_type: &'a str,
+    pub slot: Slot<'a>,
     pub repository: Option<&'a str>,
     pub source_uri: Option<&'a str>,
     pub tag: Option<&'a str>,
     pub digest: &'a str,
+    /// The manifests that an index names.
+    pub children: &'a [String],
     pub media_type: &'a str,
     pub size_bytes: i64,
     pub intent_id: Uuid,
@@ -92,17 +120,17 @@ pub async fn insert(conn: &mut PgConnection, new: &NewArtifact<'_>) -> sqlx::Res
     sqlx::query!(
         "insert into app_artifacts (id, org_id, project_id, app_slug, app_version, artifact_name, variant, artifact_kind,
                 source_type, repository, source_uri, tag, digest, media_type, size_bytes, intent_id, created_by,
-                correlation_id)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)",
+                correlation_id, children)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)",
         new.id,
         new.org_id,
         new.project_id,
-        new.app_slug,
-        new.app_version,
-        new.artifact_name,
-        new.variant,
-        new.artifact_kind,
-        new.source_type,
+        new.slot.app_slug,
+        new.slot.app_version,
+        new.slot.artifact_name,
+        new.slot.variant,
+        new.slot.kind.as_str(),
+        new.slot.kind.source_type().as_str(),
         new.repository,
         new.source_uri,
         new.tag,
@@ -111,7 +139,8 @@ pub async fn insert(conn: &mut PgConnection, new: &NewArtifact<'_>) -> sqlx::Res
         new.size_bytes,
         new.intent_id,
         new.created_by,
-        new.correlation_id
+        new.correlation_id,
+        new.children
     )
     .execute(conn)
     .await?;
@@ -181,15 +210,4 @@ pub async fn move_trust(
     .execute(conn)
     .await?;
     Ok(moved.rows_affected() == 1)
-}
-
-/// The bytes are gone from where they were kept; the row stays, so that history can name it.
-pub async fn mark_deleted(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<()> {
-    sqlx::query!(
-        "update app_artifacts set deleted_at = coalesce(deleted_at, engine.now()) where id = $1",
-        id
-    )
-    .execute(conn)
-    .await?;
-    Ok(())
 }

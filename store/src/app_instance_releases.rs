@@ -12,6 +12,12 @@ pub struct Release {
     pub generation: i64,
     /// The version's runtime profile.
     pub profile: Value,
+    /// With the defaults that the version's schema fills in.
+    pub config: Value,
+    /// As the server decided them.
+    pub resources: Value,
+    /// Name of the port to the port on the node, once it was launched.
+    pub ports: Value,
 }
 
 /// The release of this standing is this one from now on.
@@ -22,14 +28,18 @@ pub async fn set(
     release: &Release,
 ) -> sqlx::Result<()> {
     sqlx::query!(
-        "insert into app_instance_releases (instance_id, standing, version, generation, profile)
-         values ($1, $2, $3, $4, $5)
-         on conflict (instance_id, standing) do update set version = $3, generation = $4, profile = $5",
+        "insert into app_instance_releases (instance_id, standing, version, generation, profile, config, resources, ports)
+         values ($1, $2, $3, $4, $5, $6, $7, $8)
+         on conflict (instance_id, standing) do update
+         set version = $3, generation = $4, profile = $5, config = $6, resources = $7, ports = $8",
         instance,
         standing.as_str(),
         release.version,
         release.generation,
-        release.profile
+        release.profile,
+        release.config,
+        release.resources,
+        release.ports
     )
     .execute(conn)
     .await?;
@@ -43,7 +53,8 @@ pub async fn find(
 ) -> sqlx::Result<Option<Release>> {
     sqlx::query_as!(
         Release,
-        "select version, generation, profile from app_instance_releases where instance_id = $1 and standing = $2",
+        "select version, generation, profile, config, resources, ports from app_instance_releases
+         where instance_id = $1 and standing = $2",
         instance,
         standing.as_str()
     )
@@ -58,18 +69,41 @@ pub async fn promote(
     from: Standing,
     to: Standing,
 ) -> sqlx::Result<()> {
-    sqlx::query!(
-        "delete from app_instance_releases where instance_id = $1 and standing = $2",
-        instance,
-        to.as_str()
-    )
-    .execute(&mut *conn)
-    .await?;
+    clear(conn, instance, to).await?;
     sqlx::query!(
         "update app_instance_releases set standing = $3 where instance_id = $1 and standing = $2",
         instance,
         from.as_str(),
         to.as_str()
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// The target is launched as this generation, on these ports of its node.
+pub async fn set_launched(
+    conn: &mut PgConnection,
+    instance: Uuid,
+    generation: i64,
+    ports: &Value,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update app_instance_releases set generation = $2, ports = $3 where instance_id = $1 and standing = 'target'",
+        instance,
+        generation,
+        ports
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+pub async fn clear(conn: &mut PgConnection, instance: Uuid, standing: Standing) -> sqlx::Result<()> {
+    sqlx::query!(
+        "delete from app_instance_releases where instance_id = $1 and standing = $2",
+        instance,
+        standing.as_str()
     )
     .execute(conn)
     .await?;

@@ -3,7 +3,10 @@
 
 mod read;
 
-pub use read::{Filter, count_on_node, find, find_locked, list, of, on_allocation, using_version};
+pub use read::{
+    Filter, count_on_node, find, find_locked, list, of, on_allocation, on_node, unreachable_on_live_nodes,
+    using_version,
+};
 
 use chrono::{DateTime, Utc};
 use domain::{InstanceStatus, StatusReason};
@@ -11,6 +14,7 @@ use serde_json::Value;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use crate::app_instance_releases::Release;
 use crate::parsed;
 
 #[derive(Clone, Debug)]
@@ -171,6 +175,46 @@ pub async fn set_endpoints(conn: &mut PgConnection, id: Uuid, endpoints: &Value)
         "update app_instances set endpoints = $2, updated_at = engine.now() where id = $1",
         id,
         endpoints
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// The identity that the workload speaks to the platform with, while it has one.
+pub async fn set_account(conn: &mut PgConnection, id: Uuid, account: Option<Uuid>) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update app_instances set operator_service_account_id = $2, updated_at = engine.now() where id = $1",
+        id,
+        account
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Where an upgrade or rollback is going, while one is under way.
+pub async fn set_target(conn: &mut PgConnection, id: Uuid, version: Option<&str>) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update app_instances set target_version = $2, updated_at = engine.now() where id = $1",
+        id,
+        version
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// The target serves from now on, and what served before is where a rollback goes.
+pub async fn switch(conn: &mut PgConnection, id: Uuid, release: &Release) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update app_instances set previous_version = version, version = $2, target_version = null, config = $3,
+                resources = $4, updated_at = engine.now()
+         where id = $1",
+        id,
+        release.version,
+        release.config,
+        release.resources
     )
     .execute(conn)
     .await?;

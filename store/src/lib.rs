@@ -9,13 +9,13 @@ pub mod app_artifacts;
 pub mod app_instance_artifacts;
 pub mod app_instance_releases;
 pub mod app_instances;
-pub mod app_owners;
 pub mod app_versions;
 pub mod apps;
 pub mod audit;
 pub mod canary_samples;
 pub mod console_sessions;
 pub mod custom_roles;
+pub mod deployment;
 pub mod effective_policy;
 pub mod entitlements;
 pub mod federated_trusts;
@@ -27,6 +27,7 @@ pub mod nodes;
 pub mod offers;
 pub mod organizations;
 pub mod outbox;
+pub mod platform_releases;
 pub mod policies;
 pub mod principals;
 pub mod projects;
@@ -35,6 +36,7 @@ pub mod pull_intents;
 pub mod registration;
 pub mod registry_credentials;
 pub mod registry_pushes;
+pub mod resource_leaks;
 pub mod resource_ledger;
 pub mod roles;
 pub mod server;
@@ -53,6 +55,10 @@ pub mod version_artifacts;
 pub mod version_facts;
 pub mod version_references;
 pub mod wrapped_secrets;
+
+mod refused;
+
+pub use refused::Refused;
 
 /// Where a page of a list begins, and how much it holds. Lists read one row more than they show.
 #[derive(Clone, Copy, Debug)]

@@ -92,6 +92,14 @@ pub async fn insert(conn: &mut PgConnection, new: &NewNodeTask<'_>) -> sqlx::Res
     .await
 }
 
+/// A later try asks for what an earlier one asked for already; nodes then refuse the earlier.
+pub async fn raise_epoch(conn: &mut PgConnection, id: Uuid, epoch: i64) -> sqlx::Result<()> {
+    sqlx::query!("update node_tasks set epoch = greatest(epoch, $2) where id = $1", id, epoch)
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
 pub async fn find(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<NodeTask>> {
     sqlx::query_as!(
         NodeTask,
@@ -127,6 +135,23 @@ pub async fn of_run(conn: &mut PgConnection, run: Uuid) -> sqlx::Result<Vec<Node
     )
     .fetch_all(conn)
     .await
+}
+
+/// How long nodes usually took for tasks of each kind for instances of an app, in seconds.
+pub async fn usual_seconds(conn: &mut PgConnection, app_slug: &str) -> sqlx::Result<Vec<(String, f64)>> {
+    let rows = sqlx::query!(
+        r#"select t.kind as "kind!",
+                  percentile_cont(0.5) within group
+                      (order by extract(epoch from t.finished_at - t.created_at)::double precision) as "seconds!"
+           from (select n.kind, n.created_at, n.finished_at
+                 from node_tasks n join app_instances i on i.id = n.instance_id
+                 where i.app_slug = $1 and n.status = 'succeeded' order by n.id desc limit 500) t
+           group by t.kind"#,
+        app_slug
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.kind, row.seconds)).collect())
 }
 
 /// Hands the node its oldest task that nobody works on. Two polls of one node get two different tasks.

@@ -199,3 +199,14 @@ pub async fn heard(
     .await?;
     Ok(kept.rows_affected() == 1)
 }
+
+/// Nodes that should speak and have not for so long, by id.
+pub async fn silent(conn: &mut PgConnection, seconds: f64) -> sqlx::Result<Vec<Uuid>> {
+    sqlx::query_scalar!(
+        "select id from nodes
+         where status in ('active', 'drained') and last_seen_at < engine.now() - make_interval(secs => $1) order by id",
+        seconds
+    )
+    .fetch_all(conn)
+    .await
+}

@@ -50,14 +50,15 @@ pub async fn page(
     let mut offered = Vec::new();
     // A row is passed over only where all an app has is a canary without this project.
     loop {
+        // After the first look only as many as are missing.
+        slice.limit = i64::try_from(wanted - offered.len()).unwrap_or(i64::MAX);
         let rows = apps::list_entitled(conn, project, slice).await?;
-        let (read, last) = (rows.len(), rows.last().map(|app| app.id));
+        let (were_last, last) = (rows.len() + offered.len() < wanted, rows.last().map(|app| app.id));
         let mut versions = newest(conn, project, &rows).await?;
         offered.extend(
             rows.into_iter().filter_map(|app| versions.remove(&app.id).map(|version| (app, version))),
         );
-        if read < wanted || offered.len() >= wanted {
-            offered.truncate(wanted);
+        if were_last || offered.len() == wanted {
             return Ok(offered);
         }
         slice.after = last;

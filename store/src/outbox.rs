@@ -1,8 +1,13 @@
 //! The outbox: events, appended in the transaction of the change they tell of. A change that rolls back tells nothing.
 
-use domain::event::NewEvent;
+use chrono::{DateTime, Utc};
+use domain::EventType;
+use domain::event::{CloudEvent, NewEvent};
+use serde_json::Value;
 use sqlx::PgConnection;
 use uuid::Uuid;
+
+use crate::Slice;
 
 /// Last in a transaction: domain rows and run rows are locked before events are written.
 pub async fn insert(conn: &mut PgConnection, event: &NewEvent) -> sqlx::Result<Uuid> {
@@ -22,4 +27,45 @@ pub async fn insert(conn: &mut PgConnection, event: &NewEvent) -> sqlx::Result<U
     .execute(conn)
     .await?;
     Ok(id)
+}
+
+/// An event as the table keeps it.
+struct Row {
+    id: Uuid,
+    project_id: Uuid,
+    org_id: Option<Uuid>,
+    kind: String,
+    subject: String,
+    data: Value,
+    correlation_id: String,
+    traceparent: Option<String>,
+    at: DateTime<Utc>,
+}
+
+/// What was told of one resource of a project, oldest first.
+pub async fn about(
+    conn: &mut PgConnection,
+    project: Uuid,
+    subject: &str,
+    slice: Slice,
+) -> sqlx::Result<Vec<CloudEvent>> {
+    let rows = sqlx::query_as!(
+        Row,
+        "select id, project_id, org_id, type as kind, subject, data, correlation_id, traceparent, at from outbox
+         where subject = $1 and project_id = $2 and ($3::uuid is null or id > $3) order by id limit $4",
+        subject,
+        project,
+        slice.after,
+        slice.limit
+    )
+    .fetch_all(conn)
+    .await?;
+    rows.into_iter().map(shown).collect()
+}
+
+fn shown(row: Row) -> sqlx::Result<CloudEvent> {
+    let kind: EventType = row.kind.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+    let owner = (row.org_id.unwrap_or_default(), row.project_id);
+    let event = NewEvent::of_project(owner, kind, &row.subject, &row.data, &row.correlation_id);
+    Ok(CloudEvent::new(row.id, row.at, event.traced(row.traceparent)))
 }

@@ -18,12 +18,13 @@ pub struct NewPull<'a> {
     pub ttl_seconds: i32,
 }
 
-/// Answers when it expires.
+/// Answers when it expires. Asked for again, it is the same one.
 pub async fn insert(conn: &mut PgConnection, new: &NewPull<'_>) -> sqlx::Result<DateTime<Utc>> {
     sqlx::query_scalar!(
         "insert into pull_intents (id, org_id, project_id, artifact_id, repository, digest, node_id, created_by,
                 correlation_id, expires_at)
          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, engine.now() + make_interval(secs => $10::integer))
+         on conflict (id) do update set expires_at = pull_intents.expires_at
          returning expires_at",
         new.id,
         new.org_id,

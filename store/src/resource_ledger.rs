@@ -11,6 +11,8 @@ pub enum Kind {
     MemoryGib,
     Port,
     Workload,
+    ServiceAccount,
+    PullIntent,
 }
 
 impl Kind {
@@ -21,6 +23,8 @@ impl Kind {
             Kind::MemoryGib => "memory_gib",
             Kind::Port => "port",
             Kind::Workload => "workload",
+            Kind::ServiceAccount => "service_account",
+            Kind::PullIntent => "pull_intent",
         }
     }
 }
@@ -105,6 +109,17 @@ pub async fn balance_of_run(conn: &mut PgConnection, instance: Uuid, run: Uuid) 
     .await
 }
 
+/// Gives back what the run took of these kinds.
+pub async fn give_back_of_run(
+    conn: &mut PgConnection,
+    holder: Holder<'_>,
+    kinds: &[Kind],
+) -> sqlx::Result<()> {
+    let mut held = balance_of_run(conn, holder.instance_id, holder.run_id).await?;
+    held.retain(|held| kinds.iter().any(|kind| kind.as_str() == held.kind));
+    give_back(conn, holder, &held).await
+}
+
 /// Gives all of this back. Call it on what `balance` or `balance_of_run` said in the same transaction, under the
 /// instance's lock, so that nothing is given back twice.
 pub async fn give_back(conn: &mut PgConnection, holder: Holder<'_>, held: &[Held]) -> sqlx::Result<()> {
@@ -113,6 +128,17 @@ pub async fn give_back(conn: &mut PgConnection, holder: Holder<'_>, held: &[Held
         entry(conn, holder, &one.kind, &one.resource, quantity).await?;
     }
     Ok(())
+}
+
+/// Gives back all but this, whoever took it.
+pub async fn keep_only(conn: &mut PgConnection, holder: Holder<'_>, kept: &[Held]) -> sqlx::Result<()> {
+    let mut beyond = balance(conn, holder.instance_id).await?;
+    for held in &mut beyond {
+        let same = |one: &&Held| one.kind == held.kind && one.resource == held.resource;
+        held.quantity -= kept.iter().find(same).map_or(0, |one| one.quantity);
+    }
+    beyond.retain(|held| held.quantity != 0);
+    give_back(conn, holder, &beyond).await
 }
 
 /// What all instances together hold of one thing, by kind.
@@ -138,6 +164,11 @@ pub fn allocation(id: Uuid) -> String {
 
 pub fn port_of(node: Uuid, port: u16) -> String {
     format!("node:{node}:{port}")
+}
+
+/// A thing that is only ever one instance's.
+pub fn own(id: Uuid) -> String {
+    id.to_string()
 }
 
 pub fn workload_on(node: Uuid, generation: i64) -> String {

@@ -101,3 +101,45 @@ pub async fn revoke_all(conn: &mut PgConnection, service_account_id: Uuid) -> sq
     .await?;
     Ok(())
 }
+
+/// The key was given to the workload of this generation of the instance that the account is of.
+pub async fn set_generation(conn: &mut PgConnection, key_id: &str, generation: i64) -> sqlx::Result<()> {
+    sqlx::query!("update service_account_keys set generation = $2 where key_id = $1", key_id, generation)
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// The workload of this generation is gone, and its key with it.
+pub async fn revoke_generation(
+    conn: &mut PgConnection,
+    service_account_id: Uuid,
+    generation: i64,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update service_account_keys set revoked_at = engine.now()
+         where service_account_id = $1 and generation = $2 and revoked_at is null",
+        service_account_id,
+        generation
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// The workloads of earlier generations are gone, and their keys with them.
+pub async fn revoke_before(
+    conn: &mut PgConnection,
+    service_account_id: Uuid,
+    generation: i64,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update service_account_keys set revoked_at = engine.now()
+         where service_account_id = $1 and generation < $2 and revoked_at is null",
+        service_account_id,
+        generation
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}

@@ -85,3 +85,19 @@ async fn frozen(
     .fetch_optional(conn)
     .await
 }
+
+/// What was frozen under a name: each variant, empty where there is none, with its artifact.
+pub async fn frozen_as(
+    conn: &mut PgConnection,
+    version: Uuid,
+    name: &str,
+) -> sqlx::Result<Vec<(String, Uuid)>> {
+    let rows = sqlx::query!(
+        "select variant, artifact_id from app_version_artifacts where version_id = $1 and name = $2 order by variant",
+        version,
+        name
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.variant, row.artifact_id)).collect())
+}

@@ -1,6 +1,7 @@
 //! One repository of a registry, over the distribution protocol. Whoever speaks, the platform itself or somebody with an
 //! intent's credential, gets a token for this repository alone. Everything read is bounded and hashed here.
 
+mod delete;
 mod push;
 
 pub use push::Pushed;
@@ -133,16 +134,6 @@ impl Repository {
             }
             Err(RegistryFault::Absent { .. }) => Ok(None),
             Err(fault) => Err(fault),
-        }
-    }
-
-    /// The manifest and every tag that points at it. Gone already is well.
-    pub async fn delete_manifest(&self, digest: &Digest) -> Result<(), RegistryFault> {
-        let request = self.request(Method::DELETE, &format!("manifests/{digest}"));
-        let answer = self.send(request, &[Action::Delete]).await?;
-        match answer.status() {
-            StatusCode::ACCEPTED | StatusCode::NOT_FOUND => Ok(()),
-            _ => Err(refused(answer).await),
         }
     }
 

@@ -10,7 +10,7 @@ use super::{Named, Wrong};
 
 pub(super) const PAYLOAD_TYPE: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
 pub(super) const SIGNATURE: &str = "dev.cosignproject.cosign/signature";
-const KIND: &str = "cosign container image signature";
+pub(super) const KIND: &str = "cosign container image signature";
 
 /// A payload and its signature, as they lie in the registry.
 pub(super) struct Candidate {

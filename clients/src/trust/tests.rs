@@ -118,3 +118,37 @@ fn what_is_signed_is_what_the_specification_says() {
     let encoded = dsse::pre_authentication("http://example.com/HelloWorld", b"hello world");
     assert_eq!(encoded, b"DSSEv1 29 http://example.com/HelloWorld 11 hello world");
 }
+
+/// The signature of the DSSE specification's example, by its own key (protocol.md, "Test Vectors"), written as DER.
+#[test]
+fn the_signature_of_the_specification_is_good() {
+    const KEY: &str = "-----BEGIN PUBLIC KEY-----
+MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEZ805D3eqNZywjCI19lInBJOp7YMr
+CrzAH3CVTAOQ0jgMeCvVTiaRJaRPRDOv8UMs6U4SvKc6pnrIDOoSYI3fdA==
+-----END PUBLIC KEY-----";
+    const SIGNATURE: &str =
+        "MEQCIANyarEBrVbCdjtsaqyOSHJ14qeRk6CdxfhZ2fjvPEo7AiBR6rDAajabZKciJTfUiHqJPcIAriEGAHTVeCUjW2JIZA==";
+    let key = PublicKey::from_pem(KEY).unwrap();
+    let signature = BASE64_STANDARD.decode(SIGNATURE).unwrap();
+    let message = |words: &[u8]| dsse::pre_authentication("http://example.com/HelloWorld", words);
+    assert!(key.verifies(&message(b"hello world"), &signature));
+    assert!(!key.verifies(&message(b"hello World"), &signature));
+}
+
+/// An image signature in cosign's form, from the tests of the sigstore project's own library for Rust.
+#[test]
+fn a_signature_of_the_sigstore_project_is_good() {
+    const KEY: &str = "-----BEGIN PUBLIC KEY-----
+MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAENptdY/l3nB0yqkXLBWkZWQwo6+cu
+OSWS1X9vPavpiQOoTTGC0xX57OojUadxF1cdQmrsiReWg2Wn4FneJfa8xw==
+-----END PUBLIC KEY-----";
+    const PAYLOAD: &str = r#"{"critical":{"identity":{"docker-reference":"registry-testing.svc.lan/busybox"},"image":{"docker-manifest-digest":"sha256:f3cfc9d0dbf931d3db4685ec659b7ac68e2a578219da4aae65427886e649b06b"},"type":"cosign container image signature"},"optional":null}"#;
+    const SIGNATURE: &str =
+        "MEUCIQD6q/COgzOyW0YH1Dk+CCYSt4uAhm3FDHUwvPI55zwnlwIgE0ZK58ZOWpZw8YVmBapJhBqCfdPekIknimuO0xH8Jh8=";
+    let of: Digest =
+        "sha256:f3cfc9d0dbf931d3db4685ec659b7ac68e2a578219da4aae65427886e649b06b".parse().unwrap();
+    let theirs = Named { id: Uuid::from_u128(7), key: PublicKey::from_pem(KEY).unwrap() };
+    let candidate =
+        Candidate { manifest: digest(9), payload: PAYLOAD.into(), signature: SIGNATURE.to_owned() };
+    assert_eq!(simple_signing::verify(&candidate, &of, &[named(1), theirs]), Ok(Uuid::from_u128(7)));
+}

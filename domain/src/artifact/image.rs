@@ -3,6 +3,8 @@
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use crate::Digest;
+
 /// Docker's and OCI's, of one image and of an index.
 pub const MANIFEST_TYPES: [&str; 4] = [
     "application/vnd.oci.image.manifest.v1+json",
@@ -15,16 +17,21 @@ pub const MANIFEST_TYPES: [&str; 4] = [
 const MOST_LAYERS: usize = 512;
 pub const MOST_CHILDREN: usize = 64;
 
-/// Why a manifest is not taken, in words that fit behind a field's name.
-pub fn check_manifest(bytes: &[u8]) -> Result<(), String> {
+/// The manifests that a manifest names, which only an index does; or why it is not taken, in words that fit behind a
+/// field's name.
+pub fn check_manifest(bytes: &[u8]) -> Result<Vec<Digest>, String> {
     #[derive(Deserialize)]
     struct Named {
         #[serde(default)]
         layers: Vec<IgnoredAny>,
         #[serde(default)]
-        manifests: Vec<IgnoredAny>,
+        manifests: Vec<Child>,
         #[serde(default)]
         config: Option<IgnoredAny>,
+    }
+    #[derive(Deserialize)]
+    struct Child {
+        digest: Digest,
     }
     let named: Named =
         serde_json::from_slice(bytes).map_err(|_| "names a manifest that cannot be read".to_owned())?;
@@ -36,7 +43,7 @@ pub fn check_manifest(bytes: &[u8]) -> Result<(), String> {
             Err(format!("names an index of {children} manifests; at most {MOST_CHILDREN} are taken"))
         }
         (0, 0) if named.config.is_none() => Err("names a manifest without anything in it".to_owned()),
-        _ => Ok(()),
+        _ => Ok(named.manifests.into_iter().map(|child| child.digest).collect()),
     }
 }
 
@@ -46,20 +53,22 @@ mod tests {
 
     use super::check_manifest;
 
-    fn of(manifest: &serde_json::Value) -> Result<(), String> {
-        check_manifest(manifest.to_string().as_bytes())
+    fn of(manifest: &serde_json::Value) -> Result<usize, String> {
+        check_manifest(manifest.to_string().as_bytes()).map(|children| children.len())
     }
 
     #[test]
     fn images_and_indexes_of_a_sane_size_are_taken() {
-        assert_eq!(of(&json!({ "config": {}, "layers": [{}, {}] })), Ok(()));
-        assert_eq!(of(&json!({ "manifests": [{}] })), Ok(()));
+        let child = json!({ "digest": format!("sha256:{}", "0".repeat(64)) });
+        assert_eq!(of(&json!({ "config": {}, "layers": [{}, {}] })), Ok(0));
+        assert_eq!(of(&json!({ "manifests": [child, child] })), Ok(2));
+        assert!(of(&json!({ "manifests": [{ "digest": "latest" }] })).is_err());
         assert!(
             of(&json!({ "config": {}, "layers": vec![json!({}); 10_000] }))
                 .unwrap_err()
                 .contains("10000 layers")
         );
-        assert!(of(&json!({ "manifests": vec![json!({}); 65] })).unwrap_err().contains("65 manifests"));
+        assert!(of(&json!({ "manifests": vec![child; 65] })).unwrap_err().contains("65 manifests"));
         assert!(of(&json!({})).is_err() && check_manifest(b"{").is_err());
     }
 }

@@ -80,6 +80,16 @@ impl StatusReason {
     }
 }
 
+impl StatusReason {
+    /// Whether it speaks against the version that was deployed, and not against the place it was deployed to.
+    pub const fn blames_version(self) -> bool {
+        matches!(
+            self,
+            StatusReason::ImagePullFailed | StatusReason::DigestMismatch | StatusReason::ReadinessTimeout
+        )
+    }
+}
+
 impl fmt::Display for StatusReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::package::{MAX_PACKAGES, package_problem};
 use super::problem::Problem;
-use super::profile::LaunchParameter;
+use super::profile::{LaunchParameter, RuntimeProfile};
 use super::resources::Amount;
 use super::user_schema;
 use super::version::Version;
@@ -123,8 +123,15 @@ impl Version {
     /// What becomes of a config that was found right.
     pub fn launch_values(&self, config: &Value) -> LaunchValues {
         let config = self.effective_config(config);
+        self.runtime_profile.as_ref().map(|profile| profile.launch_values(&config)).unwrap_or_default()
+    }
+}
+
+impl RuntimeProfile {
+    /// What becomes of a config that has its defaults already.
+    pub fn launch_values(&self, config: &Value) -> LaunchValues {
         let mut values = LaunchValues::default();
-        for parameter in self.runtime_profile.iter().flat_map(|profile| &profile.launch_parameters) {
+        for parameter in &self.launch_parameters {
             values.add(parameter, &config[parameter.name.as_str()]);
         }
         values

@@ -49,6 +49,12 @@ impl Amount {
         self.min <= wanted && self.max.is_none_or(|max| wanted <= max)
     }
 
+    /// The nearest that a launch may ask for.
+    pub fn nearest(&self, wanted: u32) -> u32 {
+        let most = self.max.unwrap_or(u32::MAX);
+        wanted.clamp(self.min.min(most), most)
+    }
+
     fn no_gpu() -> Amount {
         Amount::exactly(0)
     }

@@ -1,11 +1,10 @@
-//! Reading artifacts, and who uses them.
+//! Reading artifacts.
 
 use domain::artifact::{Lifecycle, Trust};
-use serde::{Deserialize, Serialize};
 use sqlx::{PgConnection, QueryBuilder};
 use uuid::Uuid;
 
-use super::AppArtifact;
+use super::{AppArtifact, Slot};
 use crate::Slice;
 
 /// What a reader of the list asks for; every field narrows.
@@ -22,7 +21,7 @@ pub struct Filter {
 
 const COLUMNS: &str = "id, org_id, project_id, app_slug, app_version, artifact_name, variant, artifact_kind, source_type,
     repository, source_uri, tag, digest, media_type, size_bytes, visibility, lifecycle_state, trust_state, channels,
-    evidence, created_by, correlation_id, created_at, updated_at, deleted_at";
+    evidence, intent_id, created_by, correlation_id, created_at, updated_at, deleted_at";
 
 pub async fn list(
     conn: &mut PgConnection,
@@ -59,7 +58,7 @@ pub async fn find(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<AppA
         AppArtifact,
         "select id, org_id, project_id, app_slug, app_version, artifact_name, variant, artifact_kind, source_type,
                 repository, source_uri, tag, digest, media_type, size_bytes, visibility, lifecycle_state, trust_state,
-                channels, evidence, created_by, correlation_id, created_at, updated_at, deleted_at
+                channels, evidence, intent_id, created_by, correlation_id, created_at, updated_at, deleted_at
          from app_artifacts where id = $1",
         id
     )
@@ -73,7 +72,7 @@ pub async fn find_locked(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Opti
         AppArtifact,
         "select id, org_id, project_id, app_slug, app_version, artifact_name, variant, artifact_kind, source_type,
                 repository, source_uri, tag, digest, media_type, size_bytes, visibility, lifecycle_state, trust_state,
-                channels, evidence, created_by, correlation_id, created_at, updated_at, deleted_at
+                channels, evidence, intent_id, created_by, correlation_id, created_at, updated_at, deleted_at
          from app_artifacts where id = $1 for update",
         id
     )
@@ -81,54 +80,22 @@ pub async fn find_locked(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Opti
     .await
 }
 
-/// The same bytes registered for the same place before.
+/// The same bytes registered for the same slot before.
 pub async fn find_published(
     conn: &mut PgConnection,
-    app_slug: &str,
-    app_version: &str,
-    artifact_name: &str,
-    variant: Option<&str>,
+    slot: &Slot<'_>,
     digest: &str,
 ) -> sqlx::Result<Option<Uuid>> {
     sqlx::query_scalar!(
         "select id from app_artifacts
          where app_slug = $1 and app_version = $2 and artifact_name = $3 and coalesce(variant, '') = coalesce($4, '')
            and digest = $5",
-        app_slug,
-        app_version,
-        artifact_name,
-        variant,
+        slot.app_slug,
+        slot.app_version,
+        slot.artifact_name,
+        slot.variant,
         digest
     )
     .fetch_optional(conn)
-    .await
-}
-
-/// An instance that runs an artifact, is on its way to it, or would be rolled back to it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reference {
-    pub app_instance_id: Uuid,
-    pub project_id: Uuid,
-    pub standing: String,
-    pub status: String,
-}
-
-/// As many as a person reads. Whether there are any at all is what decides.
-const MOST: i64 = 100;
-
-/// Every use of the bytes counts, whichever registration of them an instance names.
-pub async fn references(conn: &mut PgConnection, artifact: &AppArtifact) -> sqlx::Result<Vec<Reference>> {
-    sqlx::query_as!(
-        Reference,
-        "select distinct i.id as app_instance_id, i.project_id, u.standing, i.status
-         from app_instance_artifacts u join app_instances i on i.id = u.instance_id
-         where (u.artifact_id = $1 or (u.digest = $2 and u.repository = $3)) and i.status <> 'decommissioned'
-         order by i.id, u.standing limit $4",
-        artifact.id,
-        artifact.digest,
-        artifact.repository,
-        MOST
-    )
-    .fetch_all(conn)
     .await
 }

@@ -117,3 +117,28 @@ pub async fn count_on_node(conn: &mut PgConnection, node: Uuid) -> sqlx::Result<
     .fetch_one(conn)
     .await
 }
+
+/// The instances of this status that stand on a node, by id.
+pub async fn on_node(conn: &mut PgConnection, node: Uuid, status: InstanceStatus) -> sqlx::Result<Vec<Uuid>> {
+    sqlx::query_scalar!(
+        "select i.id from app_instances i join allocations a on a.id = i.allocation_id
+         where a.node_id = $1 and i.status = $2 order by i.id",
+        node,
+        status.as_str()
+    )
+    .fetch_all(conn)
+    .await
+}
+
+/// Instances that failed because their node fell silent, whose node speaks again: each with its node.
+pub async fn unreachable_on_live_nodes(conn: &mut PgConnection) -> sqlx::Result<Vec<(Uuid, Uuid)>> {
+    let rows = sqlx::query!(
+        "select i.id, n.id as node_id from app_instances i
+         join allocations a on a.id = i.allocation_id join nodes n on n.id = a.node_id
+         where i.status = 'failed' and i.status_reason = 'node_unreachable' and n.status in ('active', 'drained')
+         order by i.id"
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.id, row.node_id)).collect())
+}

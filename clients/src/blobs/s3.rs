@@ -1,0 +1,176 @@
+//! Blobs in a bucket that speaks S3's protocol. Uploads go there directly, by an address that is signed for one object and
+//! one upload. Accepting copies the object to where nobody has an address for, and hashes the copy.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
+use domain::{Digest, Secret};
+use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt};
+use object_store::ObjectStoreExt;
+use object_store::aws::{AmazonS3, AmazonS3Builder};
+use object_store::path::Path;
+use object_store::signer::{SignedUrlOptions, Signer};
+use reqwest::Method;
+use reqwest::header::{HeaderName, HeaderValue, IF_NONE_MATCH};
+use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
+
+use super::{BlobFault, BlobName, agree};
+
+const CHECKSUM: &str = "x-amz-checksum-sha256";
+
+#[derive(Debug, Clone)]
+pub struct S3Settings {
+    /// `https://host` of the service; buckets are named in the path.
+    pub endpoint: String,
+    pub region: String,
+    pub bucket: String,
+    pub access_key_id: String,
+    pub secret_access_key: Secret<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct S3 {
+    bucket: Arc<AmazonS3>,
+}
+
+/// An upload that whoever has it may make, once.
+#[derive(Debug, Clone)]
+pub struct SignedUpload {
+    pub url: String,
+    /// Headers that belong to the signature: the store refuses an upload without them.
+    pub headers: BTreeMap<String, String>,
+}
+
+impl S3 {
+    pub fn connect(settings: &S3Settings) -> Result<S3, BlobFault> {
+        // An error says that a provider is installed already: there is only one we compile.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let bucket = AmazonS3Builder::new()
+            .with_endpoint(&settings.endpoint)
+            .with_allow_http(settings.endpoint.starts_with("http://"))
+            .with_region(&settings.region)
+            .with_bucket_name(&settings.bucket)
+            .with_access_key_id(&settings.access_key_id)
+            .with_secret_access_key(settings.secret_access_key.expose())
+            .build()
+            .map_err(trouble)?;
+        Ok(S3 { bucket: Arc::new(bucket) })
+    }
+
+    /// Nothing may be there yet, and where the digest is known only those bytes are taken; the store itself sees to both.
+    pub async fn sign(
+        &self,
+        intent: Uuid,
+        digest: Option<&Digest>,
+        lifetime: Duration,
+    ) -> Result<SignedUpload, BlobFault> {
+        let mut bound = vec![(IF_NONE_MATCH, "*".to_owned())];
+        bound.extend(digest.map(|digest| (HeaderName::from_static(CHECKSUM), checksum(digest))));
+        let mut options = SignedUrlOptions::new();
+        for (name, value) in &bound {
+            let value =
+                HeaderValue::from_str(value).map_err(|error| BlobFault::Unavailable(error.to_string()))?;
+            options = options.with_signed_header(name.clone(), value);
+        }
+        let place = incoming(intent);
+        let url =
+            self.bucket.signed_url_opts(Method::PUT, &place, lifetime, &options).await.map_err(trouble)?;
+        let headers = bound.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
+        Ok(SignedUpload { url: url.to_string(), headers })
+    }
+
+    pub(super) async fn accept(&self, name: &BlobName, digest: &Digest, most: u64) -> Result<u64, BlobFault> {
+        let (from, to) = (incoming(name.intent), place(name));
+        // What was taken is never written again, whatever was uploaded since.
+        match self.bucket.head(&to).await {
+            Ok(_) => return self.check(name, digest).await,
+            Err(object_store::Error::NotFound { .. }) => {}
+            Err(error) => return Err(trouble(error)),
+        }
+        if self.bucket.head(&from).await.map_err(trouble)?.size > most {
+            self.remove(&from).await?;
+            return Err(BlobFault::TooLarge { most });
+        }
+        self.bucket.copy(&from, &to).await.map_err(trouble)?;
+        let checked = self.check(name, digest).await;
+        if checked.is_err() {
+            self.remove(&to).await?;
+        } else {
+            self.remove(&from).await?;
+        }
+        checked
+    }
+
+    pub(super) async fn check(&self, name: &BlobName, digest: &Digest) -> Result<u64, BlobFault> {
+        let (found, size) = self.hashed(&place(name)).await?;
+        agree(digest, found)?;
+        Ok(size)
+    }
+
+    /// Gone already is well.
+    async fn remove(&self, object: &Path) -> Result<(), BlobFault> {
+        match self.bucket.delete(object).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(trouble(error)),
+        }
+    }
+
+    async fn hashed(&self, object: &Path) -> Result<(Digest, u64), BlobFault> {
+        let mut chunks = self.bucket.get(object).await.map_err(trouble)?.into_stream();
+        let (mut hash, mut size) = (Sha256::new(), 0);
+        while let Some(chunk) = chunks.try_next().await.map_err(trouble)? {
+            hash.update(&chunk);
+            size += chunk.len() as u64;
+        }
+        Ok((Digest::from_sha256(hash.finalize().into()), size))
+    }
+
+    pub(super) async fn read(
+        &self,
+        name: &BlobName,
+    ) -> Result<BoxStream<'static, Result<Bytes, BlobFault>>, BlobFault> {
+        let object = self.bucket.get(&place(name)).await.map_err(trouble)?;
+        Ok(object.into_stream().map_err(trouble).boxed())
+    }
+
+    pub(super) async fn delete(&self, name: &BlobName) -> Result<(), BlobFault> {
+        self.remove(&place(name)).await?;
+        self.remove(&incoming(name.intent)).await
+    }
+}
+
+fn incoming(intent: Uuid) -> Path {
+    Path::from(format!("incoming/{intent}"))
+}
+
+fn place(name: &BlobName) -> Path {
+    Path::from(format!("{}/{}", name.key, name.intent))
+}
+
+/// As S3 writes checksums.
+fn checksum(digest: &Digest) -> String {
+    let hex = digest.hex().as_bytes();
+    let byte =
+        |pair: &[u8]| std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok());
+    let bytes: Vec<u8> = hex.chunks(2).filter_map(byte).collect();
+    BASE64_STANDARD.encode(bytes)
+}
+
+/// The store's own words may hold addresses with signatures, so only the kind of trouble is told.
+fn trouble(error: object_store::Error) -> BlobFault {
+    use object_store::Error::{NotFound, PermissionDenied, Precondition, Unauthenticated};
+    match error {
+        NotFound { .. } => BlobFault::Absent,
+        PermissionDenied { .. } | Unauthenticated { .. } => {
+            BlobFault::Unavailable("it does not accept the platform's credentials".to_owned())
+        }
+        Precondition { .. } => BlobFault::Busy,
+        _ => BlobFault::Unavailable("the request failed".to_owned()),
+    }
+}

@@ -1,0 +1,90 @@
+//! Who uses an artifact: instances that run it, are on their way to it or would be rolled back to it, versions that were
+//! frozen with it, and releases of the platform. With the artifact held still the answer stays true: whoever begins to use one holds it still too.
+
+use serde::{Deserialize, Serialize};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::AppArtifact;
+
+/// As many of each as a person reads. Whether there are any at all is what decides.
+const MOST: i64 = 100;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Uses {
+    pub instances: Vec<Reference>,
+    pub versions: Vec<NamingVersion>,
+    /// Releases of the platform, by version.
+    #[serde(default)]
+    pub releases: Vec<String>,
+}
+
+impl Uses {
+    pub fn is_empty(&self) -> bool {
+        self.instances.is_empty() && self.versions.is_empty() && self.releases.is_empty()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reference {
+    pub app_instance_id: Uuid,
+    pub project_id: Uuid,
+    pub standing: String,
+    pub status: String,
+}
+
+/// A version that left draft with this artifact and is not retired: somebody may be rolled back to it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamingVersion {
+    pub version_id: Uuid,
+    pub app_slug: String,
+    pub version: String,
+    pub status: String,
+}
+
+pub async fn uses(conn: &mut PgConnection, artifact: &AppArtifact) -> sqlx::Result<Uses> {
+    let instances = references(conn, artifact).await?;
+    let versions = versions_naming(conn, artifact.id).await?;
+    Ok(Uses { instances, versions, releases: releases_naming(conn, artifact.id).await? })
+}
+
+/// Every use of the bytes counts, whichever registration of them an instance names.
+pub async fn references(conn: &mut PgConnection, artifact: &AppArtifact) -> sqlx::Result<Vec<Reference>> {
+    sqlx::query_as!(
+        Reference,
+        "select distinct i.id as app_instance_id, i.project_id, u.standing, i.status
+         from app_instance_artifacts u join app_instances i on i.id = u.instance_id
+         where (u.artifact_id = $1 or (u.digest = $2 and u.repository = $3)) and i.status <> 'decommissioned'
+         order by i.id, u.standing limit $4",
+        artifact.id,
+        artifact.digest,
+        artifact.repository,
+        MOST
+    )
+    .fetch_all(conn)
+    .await
+}
+
+async fn versions_naming(conn: &mut PgConnection, artifact: Uuid) -> sqlx::Result<Vec<NamingVersion>> {
+    sqlx::query_as!(
+        NamingVersion,
+        "select distinct v.id as version_id, a.slug as app_slug, v.version, v.status
+         from app_version_artifacts f join app_versions v on v.id = f.version_id join apps a on a.id = v.app_id
+         where f.artifact_id = $1 and v.status <> 'retired' order by v.id limit $2",
+        artifact,
+        MOST
+    )
+    .fetch_all(conn)
+    .await
+}
+
+async fn releases_naming(conn: &mut PgConnection, artifact: Uuid) -> sqlx::Result<Vec<String>> {
+    sqlx::query_scalar!(
+        "select r.version from platform_release_artifacts a join platform_releases r on r.id = a.release_id
+         where a.artifact_id = $1 order by r.id limit $2",
+        artifact,
+        MOST
+    )
+    .fetch_all(conn)
+    .await
+}

@@ -1,0 +1,16 @@
+//! What an instance of a version would be: every value as the server decides it, or every reason why it cannot be.
+//!
+//! Nothing here changes anything, so creating, planning and the runs themselves all ask it. Whoever needs the answer to
+//! stay true holds the version for use first.
+
+mod admission;
+mod change;
+mod images;
+mod new;
+mod places;
+
+pub use admission::{Admitted, Purpose, admit};
+pub use change::{Change, To, decide_change, own_share};
+pub use images::{still_usable, usable};
+pub use new::{Decision, Wish, decide};
+pub use places::candidate;

@@ -1,0 +1,115 @@
+//! Whether a project may use a version at all: its entitlement, then policy, then the version's own state.
+
+use domain::ErrorCode::{EntitlementRequired, PolicyDenied, StateConflict};
+use domain::entitlement::Effective;
+use domain::manifest::Manifest;
+use domain::version_status::VersionStatus;
+use domain::{ControlPlaneScope, OperatingMode, RuntimeBackend};
+use serde_json::json;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::app_versions::AppVersion;
+use crate::{Refused, effective_policy, entitlements};
+
+/// What a version is wanted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A new instance, or an upgrade of one.
+    New,
+    /// A return to what ran before: what is deprecated will still do.
+    Return,
+}
+
+/// A version that the project may use, with the mode and scope its instance has.
+#[derive(Clone, Debug)]
+pub struct Admitted {
+    pub manifest: Manifest,
+    pub operating_mode: OperatingMode,
+    pub control_plane_scope: ControlPlaneScope,
+    pub policy: Effective,
+}
+
+/// In the order in which things are refused: entitlement, policy, state.
+pub async fn admit(
+    conn: &mut PgConnection,
+    place: (Uuid, Uuid),
+    version: &AppVersion,
+    (mode, scope): (Option<OperatingMode>, Option<ControlPlaneScope>),
+    purpose: Purpose,
+) -> Result<Admitted, Refused> {
+    let entitlement = entitlements::find(conn, place.1, version.app_id).await?;
+    let Some(entitlement) = entitlement.filter(|entitlement| entitlement.enabled) else {
+        let message = format!("The project is not entitled to {}.", version.slug);
+        return Err(Refused::no(EntitlementRequired, message).with("app_slug", version.slug.clone()));
+    };
+    let manifest: Manifest = serde_json::from_value(version.manifest.clone())
+        .map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+    backend(manifest.version.runtime_backend)?;
+    let policy = effective_policy::effective(conn, place, &manifest, &entitlement.overrides.0).await?;
+    let (operating_mode, control_plane_scope) = pair(&policy, mode, scope)?;
+    state(version, place.1, purpose)?;
+    Ok(Admitted { manifest, operating_mode, control_plane_scope, policy })
+}
+
+/// What no part of this release runs yet.
+fn backend(backend: RuntimeBackend) -> Result<(), Refused> {
+    if backend == RuntimeBackend::LaunchableOci {
+        return Ok(());
+    }
+    let message = format!("This platform does not run apps of the backend {} yet.", backend.as_str());
+    Err(Refused::no(PolicyDenied, message)
+        .with("reason", "backend_unavailable")
+        .with("runtime_backend", backend.as_str()))
+}
+
+/// The first pair that is allowed, of those that were asked for.
+fn pair(
+    policy: &Effective,
+    mode: Option<OperatingMode>,
+    scope: Option<ControlPlaneScope>,
+) -> Result<(OperatingMode, ControlPlaneScope), Refused> {
+    if let (Some(mode), Some(scope)) = (mode, scope)
+        && !mode.supports(scope)
+    {
+        let message = format!("must be one that {} supports", mode.as_str());
+        return Err(Refused::Invalid(vec![("/control_plane_scope".to_owned(), message)]));
+    }
+    let platforms_own =
+        mode == Some(OperatingMode::PlatformManaged) || scope == Some(ControlPlaneScope::Platform);
+    if platforms_own {
+        let message = "Instances that the platform runs for several tenants are not offered here.";
+        return Err(Refused::no(PolicyDenied, message).with("reason", "mode_disabled"));
+    }
+    let asked = |(one, other): &(OperatingMode, ControlPlaneScope)| {
+        mode.is_none_or(|mode| mode == *one) && scope.is_none_or(|scope| scope == *other)
+    };
+    let own = |(mode, _): &(OperatingMode, ControlPlaneScope)| *mode == OperatingMode::TenantDedicated;
+    policy.pairs().into_iter().filter(own).find(asked).ok_or_else(|| {
+        let message = "No mode and scope that was asked for is allowed to this project.";
+        let pairs: Vec<_> = policy.pairs().into_iter().filter(own).collect();
+        Refused::no(PolicyDenied, message)
+            .with("reason", "mode_not_allowed")
+            .with("allowed_pairs", json!(pairs))
+            .with("removed", json!(policy.removed))
+    })
+}
+
+fn state(version: &AppVersion, project: Uuid, purpose: Purpose) -> Result<(), Refused> {
+    let in_canary = || version.canary.as_ref().is_some_and(|canary| canary.includes(version.id, project));
+    let open = match version.status {
+        VersionStatus::Active => true,
+        VersionStatus::Canary => in_canary(),
+        VersionStatus::Deprecated => purpose == Purpose::Return,
+        VersionStatus::Draft | VersionStatus::Staged | VersionStatus::Retired => false,
+    };
+    if open {
+        return Ok(());
+    }
+    let (slug, number, status) = (&version.slug, &version.version, version.status);
+    let message = match status {
+        VersionStatus::Canary => format!("{slug} {number} is in a canary that this project is not in."),
+        _ => format!("{slug} {number} is {status} and cannot be deployed."),
+    };
+    Err(Refused::no(StateConflict, message).with("state", status.as_str()).with("allowed_actions", json!([])))
+}

@@ -1,0 +1,193 @@
+//! Another version for an instance that runs: what would change, and whether both versions fit beside each other.
+
+use domain::ErrorCode::{PlacementUnsatisfiable, StateConflict, VersionNotFound};
+use domain::manifest::{RuntimeProfile, Version};
+use domain::placement::{self, Candidate, Grant, Row, Strategy, Wanted};
+use serde_json::{Value, json};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::images::{self, Which, runtime};
+use super::{Admitted, Purpose, admit, candidate, still_usable};
+use crate::app_instance_artifacts::{self, Standing, UsedArtifact};
+use crate::app_instance_releases::{self, Release};
+use crate::app_instances::AppInstance;
+use crate::app_versions::{self, AppVersion};
+use crate::resource_ledger::{self as ledger, Kind};
+use crate::{Refused, allocations, parsed};
+
+/// Where an instance is to go.
+#[derive(Clone, Debug)]
+pub struct To {
+    /// A return without a version goes to the last good one.
+    pub version: Option<String>,
+    pub artifact_id: Option<Uuid>,
+    pub purpose: Purpose,
+}
+
+/// What would change.
+#[derive(Clone, Debug)]
+pub struct Change {
+    pub version_id: Uuid,
+    pub images: Vec<UsedArtifact>,
+    pub release: Release,
+    pub strategy: Strategy,
+    /// The same version and the same digests serve already.
+    pub is_nothing: bool,
+    pub matrix: Vec<Row>,
+}
+
+pub async fn decide_change(
+    conn: &mut PgConnection,
+    instance: &AppInstance,
+    to: &To,
+) -> Result<Change, Refused> {
+    let version = wanted_version(conn, instance, to).await?;
+    let pair = (Some(parsed(&instance.operating_mode)?), Some(parsed(&instance.control_plane_scope)?));
+    let place = (instance.org_id, instance.project_id);
+    let admitted = admit(conn, place, &version, pair, to.purpose).await?;
+    let allocation = match instance.allocation_id {
+        Some(id) => allocations::find(conn, id).await?,
+        None => None,
+    };
+    let allocation = allocation.ok_or_else(|| Refused::no(StateConflict, "The instance stands nowhere."))?;
+    let accelerator = allocation.accelerator.as_deref();
+    let (images, release) = match previous(conn, instance, &version, to).await? {
+        Some(known) => known,
+        None => fresh(conn, instance, &version, &admitted, accelerator, to).await?,
+    };
+    let grant: Grant = serde_json::from_value(release.resources.clone()).map_err(unreadable)?;
+    let there = candidate(conn, &allocation, grant.host_port).await?;
+    let wanted = Wanted::of(&admitted.manifest.version.compatibility, grant);
+    let (strategy, matrix) = fitting(&wanted, there, &own_share(conn, instance).await?)?;
+    let serving = app_instance_artifacts::of(conn, instance.id, Standing::Serving).await?;
+    let is_nothing = instance.version == version.version
+        && runtime(&serving).map(|one| &one.digest) == runtime(&images).map(|one| &one.digest);
+    Ok(Change { version_id: version.id, images, release, strategy, is_nothing, matrix })
+}
+
+async fn wanted_version(
+    conn: &mut PgConnection,
+    instance: &AppInstance,
+    to: &To,
+) -> Result<AppVersion, Refused> {
+    let number = to.version.as_ref().or(instance.previous_version.as_ref());
+    let number = number.ok_or_else(|| {
+        let message = "Nothing ran before what runs now, so there is nothing to return to.";
+        Refused::no(StateConflict, message).with("state", instance.status.clone())
+    })?;
+    let found = app_versions::hold_for_use(conn, &instance.app_slug, number).await?;
+    found.ok_or_else(|| {
+        Refused::no(VersionNotFound, format!("{} has no version {number}.", instance.app_slug))
+    })
+}
+
+/// What the instance ran before, exactly; only where nothing else was asked for.
+async fn previous(
+    conn: &mut PgConnection,
+    instance: &AppInstance,
+    version: &AppVersion,
+    to: &To,
+) -> Result<Option<(Vec<UsedArtifact>, Release)>, Refused> {
+    if to.purpose != Purpose::Return || to.artifact_id.is_some() {
+        return Ok(None);
+    }
+    let release = app_instance_releases::find(conn, instance.id, Standing::Previous).await?;
+    let Some(release) = release.filter(|release| release.version == version.version) else { return Ok(None) };
+    let images = app_instance_artifacts::of(conn, instance.id, Standing::Previous).await?;
+    still_usable(conn, &images, to.purpose).await?;
+    Ok(Some((images, release)))
+}
+
+/// The instance's own values, as far as the version takes them.
+async fn fresh(
+    conn: &mut PgConnection,
+    instance: &AppInstance,
+    version: &AppVersion,
+    admitted: &Admitted,
+    accelerator: Option<&str>,
+    to: &To,
+) -> Result<(Vec<UsedArtifact>, Release), Refused> {
+    let declared = &admitted.manifest.version;
+    let problems = declared.config_problems(&instance.config);
+    if !problems.is_empty() {
+        let told = |one: domain::manifest::Problem| {
+            let message = format!("the instance's config{} {}", one.pointer, one.message);
+            ("/target_version".to_owned(), message)
+        };
+        return Err(Refused::Invalid(problems.into_iter().map(told).collect()));
+    }
+    let known = |variant: &&str| declared.variants().contains(variant);
+    let which = Which {
+        accelerator,
+        variant: instance.variant.as_deref().filter(known),
+        artifact_id: to.artifact_id,
+    };
+    let images = images::choose(conn, version, declared, which, to.purpose).await?;
+    let grant: Grant = serde_json::from_value(instance.resources.clone()).map_err(unreadable)?;
+    let release = Release {
+        version: version.version.clone(),
+        generation: instance.generation,
+        profile: json!(declared.runtime_profile),
+        config: declared.effective_config(&instance.config),
+        resources: json!(nearest(declared, grant)),
+        ports: json!({}),
+    };
+    Ok((images, release))
+}
+
+/// What it has, moved into the bounds of the version.
+fn nearest(declared: &Version, grant: Grant) -> Grant {
+    let bounds = declared.runtime_profile.as_ref().map(|profile: &RuntimeProfile| &profile.resources);
+    let Some(bounds) = bounds else { return grant };
+    Grant {
+        gpu_count: bounds.gpu_count.nearest(grant.gpu_count),
+        cpu_cores: bounds.cpu_cores.nearest(grant.cpu_cores),
+        memory_gib: bounds.memory_gib.nearest(grant.memory_gib),
+        host_port: grant.host_port,
+    }
+}
+
+/// What the instance itself holds of its allocation.
+pub async fn own_share(conn: &mut PgConnection, instance: &AppInstance) -> Result<Grant, Refused> {
+    let held = ledger::balance(conn, instance.id).await?;
+    let of = |kind: Kind| {
+        let sum: i64 = held.iter().filter(|held| held.kind == kind.as_str()).map(|held| held.quantity).sum();
+        u32::try_from(sum).unwrap_or_default()
+    };
+    let grant: Grant = serde_json::from_value(instance.resources.clone()).map_err(unreadable)?;
+    Ok(Grant {
+        gpu_count: of(Kind::Gpu),
+        cpu_cores: of(Kind::CpuCore),
+        memory_gib: of(Kind::MemoryGib),
+        host_port: grant.host_port,
+    })
+}
+
+/// Beside what runs, if that fits; else in its place.
+fn fitting(wanted: &Wanted, mut there: Candidate, own: &Grant) -> Result<(Strategy, Vec<Row>), Refused> {
+    // It is no neighbour of itself.
+    there.neighbours = there.neighbours.saturating_sub(1);
+    let matrix = placement::matrix(wanted, std::slice::from_ref(&there));
+    if matrix.iter().all(|row| row.fits) {
+        return Ok((Strategy::SideBySide, matrix));
+    }
+    let there = there.without(own);
+    let matrix = placement::matrix(wanted, &[there]);
+    if matrix.iter().all(|row| row.fits) {
+        return Ok((Strategy::StopThenStart, matrix));
+    }
+    let message = "The instance's allocation cannot carry the version; the matrix says why.";
+    Err(Refused::no(PlacementUnsatisfiable, message).with("matrix", json!(matrix)))
+}
+
+fn unreadable(error: serde_json::Error) -> Refused {
+    Refused::Database(sqlx::Error::Decode(Box::new(error)))
+}
+
+impl Change {
+    /// What plans and events tell of it.
+    pub fn told(&self) -> Value {
+        json!({ "version": self.release.version, "strategy": self.strategy, "changes_nothing": self.is_nothing })
+    }
+}

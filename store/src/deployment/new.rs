@@ -1,0 +1,172 @@
+//! A new instance: what was asked for, completed with what is usual, held against the version, and placed.
+
+use std::collections::BTreeMap;
+
+use domain::ErrorCode::{PlacementUnsatisfiable, PolicyDenied};
+use domain::manifest::{self, Problem, Version};
+use domain::placement::{self, Candidate, Grant, Row, Wanted};
+use domain::{ControlPlaneScope, OperatingMode};
+use serde_json::{Value, json};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::images::{self, Which};
+use super::{Admitted, Purpose, admit, places};
+use crate::Refused;
+use crate::app_instance_artifacts::UsedArtifact;
+use crate::app_instance_releases::Release;
+use crate::app_versions::AppVersion;
+
+/// What somebody asks for. What is left out the server decides.
+#[derive(Clone, Debug, Default)]
+pub struct Wish {
+    pub operating_mode: Option<OperatingMode>,
+    pub control_plane_scope: Option<ControlPlaneScope>,
+    pub config: Option<Value>,
+    pub placement_intent: Option<Value>,
+    pub resources: manifest::Wanted,
+    pub host_port: Option<u16>,
+    pub variant: Option<String>,
+    pub artifact_id: Option<Uuid>,
+    pub packages: Vec<String>,
+    /// Class to credential.
+    pub credentials: BTreeMap<String, Uuid>,
+}
+
+/// What the instance would be.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    pub admitted: Admitted,
+    pub allocation_id: Uuid,
+    pub placement_intent: Value,
+    pub images: Vec<UsedArtifact>,
+    /// As it stands before it is launched.
+    pub release: Release,
+    pub matrix: Vec<Row>,
+}
+
+/// Everything that is wrong with the values is told at once; only then is a place looked for.
+pub async fn decide(
+    conn: &mut PgConnection,
+    place: (Uuid, Uuid),
+    version: &AppVersion,
+    wish: &Wish,
+) -> Result<Decision, Refused> {
+    let asked = (wish.operating_mode, wish.control_plane_scope);
+    let admitted = admit(conn, place, version, asked, Purpose::New).await?;
+    let declared = &admitted.manifest.version;
+    let grant = values(declared, wish)?;
+    within(&admitted, grant)?;
+    let candidates = places::of_project(conn, place.1, grant.host_port).await?;
+    let wanted = Wanted::of(&declared.compatibility, grant);
+    let (at, matrix) = placed(&wanted, &candidates, wish.placement_intent.as_ref())?;
+    let which = Which {
+        accelerator: at.accelerator.as_deref(),
+        variant: wish.variant.as_deref(),
+        artifact_id: wish.artifact_id,
+    };
+    let images = images::choose(conn, version, declared, which, Purpose::New).await?;
+    let config = declared.effective_config(wish.config.as_ref().unwrap_or(&json!({})));
+    let release = Release {
+        version: version.version.clone(),
+        generation: 1,
+        profile: json!(declared.runtime_profile),
+        config,
+        resources: json!(grant),
+        ports: json!({}),
+    };
+    let intent = wish.placement_intent.clone();
+    let placement_intent = intent.unwrap_or_else(|| json!({ "allocation_id": at.allocation_id }));
+    let allocation_id = at.allocation_id;
+    Ok(Decision { allocation_id, placement_intent, images, release, matrix, admitted })
+}
+
+/// What the instance gets, or all that is wrong with what was asked for.
+fn values(declared: &Version, wish: &Wish) -> Result<Grant, Refused> {
+    let mut wrong: Vec<(String, String)> = Vec::new();
+    let mut below = |pointer: &str, problems: Vec<Problem>| {
+        wrong.extend(problems.into_iter().map(|one| (format!("{pointer}{}", one.pointer), one.message)));
+    };
+    below("/config", declared.config_problems(wish.config.as_ref().unwrap_or(&json!({}))));
+    if let Some(intent) = &wish.placement_intent {
+        below("/placement_intent", declared.placement_problems(intent));
+    }
+    below("/packages", declared.package_problems(&wish.packages));
+    let granted = declared.grant(wish.resources);
+    let granted = granted.map_err(|problems| below("/resources", problems)).ok();
+    wrong.extend(images::variant_problem(declared, wish.variant.as_deref()));
+    wrong.extend(credential_problems(declared, &wish.credentials));
+    let ports = declared.runtime_profile.as_ref().map_or(0, |profile| profile.ports.len());
+    if wish.host_port.is_some() && ports == 0 {
+        wrong.push(("/resources/host_port".to_owned(), "is not taken: the version has no port".to_owned()));
+    }
+    match granted {
+        Some(manifest::Granted { gpu_count, cpu_cores, memory_gib }) if wrong.is_empty() => {
+            Ok(Grant { gpu_count, cpu_cores, memory_gib, host_port: wish.host_port })
+        }
+        _ => Err(Refused::Invalid(wrong)),
+    }
+}
+
+/// No project has credentials in custody yet, so none can be named and what requires one cannot be deployed.
+fn credential_problems(declared: &Version, named: &BTreeMap<String, Uuid>) -> Vec<(String, String)> {
+    let classes = &declared.runtime_requirements.credential_classes;
+    let mut wrong = Vec::new();
+    for class in named.keys() {
+        let message = match classes.iter().any(|known| known.class == *class) {
+            true => "is not a credential of this project",
+            false => "is not a class of credentials of this version",
+        };
+        wrong.push((format!("/credentials/{class}"), message.to_owned()));
+    }
+    for class in classes.iter().filter(|class| class.required && !named.contains_key(&class.class)) {
+        wrong.push((format!("/credentials/{}", class.class), "is required".to_owned()));
+    }
+    wrong
+}
+
+fn within(admitted: &Admitted, grant: Grant) -> Result<(), Refused> {
+    match admitted.policy.max_gpu_count {
+        Some(most) if grant.gpu_count > most => {
+            let message = format!("An instance of this project may have at most {most} GPUs.");
+            let refused = Refused::no(PolicyDenied, message).with("reason", "too_many_gpus");
+            Err(refused.with("removed", json!(admitted.policy.removed)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The allocation that was named, or else the first that passes every predicate; with the whole matrix.
+fn placed<'a>(
+    wanted: &Wanted,
+    candidates: &'a [Candidate],
+    intent: Option<&Value>,
+) -> Result<(&'a Candidate, Vec<Row>), Refused> {
+    let named = intent.and_then(|intent| intent["allocation_id"].as_str());
+    let named: Option<Uuid> = named.and_then(|text| text.parse().ok());
+    if let Some(named) = named
+        && !candidates.iter().any(|one| one.allocation_id == named)
+    {
+        let pointer = "/placement_intent/allocation_id".to_owned();
+        return Err(Refused::Invalid(vec![(pointer, "is not an allocation of this project".to_owned())]));
+    }
+    let matrix = placement::matrix(wanted, candidates);
+    let fit = match named {
+        Some(named) => matrix.iter().find(|row| row.allocation_id == named && row.fits),
+        None => matrix.iter().find(|row| row.fits),
+    };
+    let fit = fit.map(|row| row.allocation_id);
+    match candidates.iter().find(|one| Some(one.allocation_id) == fit) {
+        Some(candidate) => Ok((candidate, matrix)),
+        None => Err(unplaced(named, &matrix)),
+    }
+}
+
+fn unplaced(named: Option<Uuid>, matrix: &[Row]) -> Refused {
+    let message = match (named, matrix.is_empty()) {
+        (Some(_), _) => "The named allocation cannot carry the instance; the matrix says why.",
+        (None, true) => "The project has no allocation.",
+        (None, false) => "No allocation can carry the instance; the matrix says why.",
+    };
+    Refused::no(PlacementUnsatisfiable, message).with("matrix", json!(matrix))
+}
