@@ -3,8 +3,12 @@
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
-use engine::Engine;
+use clients::blobs::{BlobFault, BlobName, Blobs};
+use clients::registry::{Registry, RegistryFault};
+use domain::artifact;
+use engine::{Engine, Fault};
 use sqlx::PgPool;
+use store::app_artifacts::AppArtifact;
 
 use crate::task_signers::TaskSigners;
 
@@ -15,13 +19,16 @@ pub struct Env {
     pub(crate) engine: Engine,
     /// What signs for the platform, where this process has the key that opens it.
     signers: Option<TaskSigners>,
+    /// Where images are, and where blobs, as far as this process was told.
+    registry: Option<Registry>,
+    blobs: Option<Blobs>,
     /// What the demo holds; it touches nothing outside this process.
     desk: Mutex<Vec<String>>,
 }
 
 impl Env {
     pub fn new(engine: Engine) -> Env {
-        Env { engine, signers: None, desk: Mutex::default() }
+        Env { engine, signers: None, registry: None, blobs: None, desk: Mutex::default() }
     }
 
     #[must_use]
@@ -30,8 +37,39 @@ impl Env {
         self
     }
 
-    pub(crate) fn signers(&self) -> Option<&TaskSigners> {
-        self.signers.as_ref()
+    /// What seals and signs. A process without the key leaves to others what needs it.
+    pub(crate) fn signers(&self) -> Result<&TaskSigners, Fault> {
+        let missing = "this process has no sealing key, so it can neither seal tasks nor sign receipts";
+        self.signers.as_ref().ok_or_else(|| Fault::needs_operator("no_sealing_key", missing))
+    }
+
+    #[must_use]
+    pub fn with_registry(mut self, registry: Registry) -> Env {
+        self.registry = Some(registry);
+        self
+    }
+
+    pub(crate) fn registry(&self) -> Result<&Registry, Fault> {
+        let missing =
+            || Fault::needs_operator("no_registry", "no image registry is configured for this process");
+        self.registry.as_ref().ok_or_else(missing)
+    }
+
+    /// The engine itself, for runs that start others.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    #[must_use]
+    pub fn with_blobs(mut self, blobs: Blobs) -> Env {
+        self.blobs = Some(blobs);
+        self
+    }
+
+    pub(crate) fn blobs(&self) -> Result<&Blobs, Fault> {
+        let missing =
+            || Fault::needs_operator("no_artifact_store", "no artifact store is configured for this process");
+        self.blobs.as_ref().ok_or_else(missing)
     }
 
     /// The platform's own database.
@@ -54,4 +92,27 @@ impl Env {
     pub fn desk(&self) -> Vec<String> {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
+
+/// A registry that does not answer, or has no room, is waited for; what it says on purpose is for a person to read.
+pub(crate) fn registry_trouble(fault: RegistryFault) -> Fault {
+    match fault {
+        RegistryFault::Unavailable(why) => Fault::retry("registry_unavailable", why),
+        RegistryFault::StorageFull(why) => Fault::retry("registry_storage_full", why),
+        fault => Fault::needs_operator("registry_refused", fault.to_string()),
+    }
+}
+
+/// A store that does not answer, or has no room, is waited for.
+pub(crate) fn blob_trouble(fault: BlobFault) -> Fault {
+    match fault {
+        BlobFault::Unavailable(why) => Fault::retry("artifact_store_unavailable", why),
+        BlobFault::Busy | BlobFault::NoRoom => Fault::retry("artifact_store_busy", fault.to_string()),
+        fault => Fault::needs_operator("artifact_store_refused", fault.to_string()),
+    }
+}
+
+pub(crate) fn blob_name(artifact: &AppArtifact) -> BlobName {
+    let key = artifact::key_of(artifact.source_uri.as_deref().unwrap_or_default()).to_owned();
+    BlobName { key, intent: artifact.intent_id }
 }

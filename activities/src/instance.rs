@@ -1,18 +1,35 @@
 //! The effects of an instance's lifecycle: on its rows, and through tasks on its node.
 
+mod admit;
 mod begin;
+mod begin_change;
+mod credentials;
+mod identity;
 mod launch;
 mod probe;
+mod pull;
 mod receipt;
 mod remove;
 mod reserve;
+mod stop;
+mod target;
+mod verdict;
+mod workload;
 
+pub use admit::{CheckEntitlement, ResolveArtifacts};
 pub use begin::BeginDeploy;
+pub use begin_change::{BeginChange, Way};
+pub use credentials::revoke_key;
+pub use identity::{ProvisionIdentity, end_identity};
 pub use launch::{LAUNCHED, LaunchWorkload};
 pub use probe::{HEALTHY, ProbeWorkload};
+pub use pull::{IssuePullIntent, end_pull};
 pub use receipt::SignReceipt;
 pub use remove::{REMOVED, RemoveWorkload};
-pub use reserve::{Grant, Placement, ReservePlacement, candidate};
+pub use reserve::{Placement, ReservePlacement};
+pub use stop::{STOPPED, StopWorkload};
+pub use target::{ResolveTarget, Target, clear_target};
+pub use verdict::{tell_canary, why};
 
 use domain::EventType;
 use domain::event::NewEvent;
@@ -46,7 +63,8 @@ pub async fn tell(
     Ok(())
 }
 
-fn public(instance: &AppInstance, operation: &str) -> Value {
+/// What events tell of an instance.
+pub fn public(instance: &AppInstance, operation: &str) -> Value {
     json!({
         "id": instance.id, "app_slug": instance.app_slug, "version": instance.version,
         "display_name": instance.display_name, "status": instance.status, "operation": operation,
@@ -73,12 +91,14 @@ struct Order<'a> {
     kind: &'a str,
     input: &'a Value,
     signal: Option<&'a str>,
+    /// The task's id, and what is sealed for it.
+    sealed: Option<(Uuid, &'a str)>,
 }
 
 impl Order<'_> {
     fn task<'a>(&'a self, call: &'a Call) -> NewNodeTask<'a> {
         NewNodeTask {
-            id: Uuid::now_v7(),
+            id: self.sealed.map_or_else(Uuid::now_v7, |(id, _)| id),
             node_id: self.node,
             org_id: Some(self.instance.org_id),
             project_id: Some(self.instance.project_id),
@@ -89,7 +109,7 @@ impl Order<'_> {
             epoch: call.epoch,
             wakes: self.signal.map(|signal| (call.run, signal)),
             input: self.input,
-            sealed: None,
+            sealed: self.sealed.map(|(_, sealed)| sealed),
             correlation_id: &call.correlation_id,
             trace_id: call.trace_id.as_deref(),
         }

@@ -1,10 +1,14 @@
 //! One file per effect on the world, and `Env`, through which they reach it.
 
+pub mod artifact_uses;
+pub mod delete_bytes;
 pub mod demo;
 mod env;
 pub mod instance;
+pub mod list_manifests;
 pub mod promises;
 mod task_signers;
+pub mod verify_artifact;
 pub mod version_gates;
 pub mod version_references;
 

@@ -153,7 +153,7 @@ impl<D: Driver> Inner<D> {
             Task::OciRemove(remove) | Task::ComposeRemove(remove) => Some(remove),
             _ => None,
         };
-        match self.journal.admit(envelope, removal.is_some())? {
+        match self.journal.admit(envelope, needed(&task))? {
             Verdict::Refuse(refusal) => return refused(refusal),
             Verdict::Known(outcome) => return Ok(Some(outcome)),
             Verdict::Do => {}
@@ -267,5 +267,19 @@ impl<D: Driver> Inner<D> {
         let most =
             Duration::from_millis(250).saturating_mul(1 << trouble.min(10)).min(self.settings.longest_pause);
         most.mul_f64(rand::rng().random::<f64>())
+    }
+}
+
+/// The generation whose workload must not have been removed for the task to make sense.
+fn needed(task: &Task) -> Option<i64> {
+    match task {
+        Task::OciLaunch(launch) => Some(launch.workload.generation),
+        Task::ComposeLaunch(launch) => launch.members.iter().map(|member| member.generation).min(),
+        Task::OciControl(control) | Task::ComposeControl(control) => Some(control.generation),
+        Task::DiagHealthProbe(probe) => Some(probe.generation),
+        Task::OciRemove(_)
+        | Task::ComposeRemove(_)
+        | Task::SshInstallAuthorizedKeys(_)
+        | Task::AgentSelfUpdate(_) => None,
     }
 }

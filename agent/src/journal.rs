@@ -89,10 +89,11 @@ impl Journal {
         Ok(Journal { path: path.to_owned(), inner: Mutex::new(Inner { file, memory }) })
     }
 
-    /// Decides on a task and, if it is to be done, writes down that it begins.
-    pub fn admit(&self, task: &Envelope, removes: bool) -> Result<Verdict, JournalFault> {
+    /// Decides on a task and, if it is to be done, writes down that it begins. `needs` is the generation whose workload it
+    /// starts or asks; what takes away needs none.
+    pub fn admit(&self, task: &Envelope, needs: Option<i64>) -> Result<Verdict, JournalFault> {
         let mut inner = self.inner();
-        let verdict = inner.memory.judge(task, removes);
+        let verdict = inner.memory.judge(task, needs);
         if verdict == Verdict::Do {
             self.write(
                 &mut inner,

@@ -6,12 +6,13 @@
 use std::future::Future;
 
 use activities::Env;
-use domain::{ErrorCode, Permission};
+use domain::{ErrorCode, EventType, Permission};
 use engine::Workflow;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use sqlx::PgConnection;
+pub use store::Refused;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -48,8 +49,15 @@ pub trait Action: Send + Sync + 'static {
     const PERMISSION: Permission;
     /// The codes it answers besides those that every action may.
     const REFUSES: &'static [ErrorCode] = &[];
+    /// Whether it takes the subject over from a run that acts on it, which is cancelled first.
+    const SUPERSEDES: bool = false;
 
     fn is_legal(subject: &Self::Subject) -> bool;
+
+    /// Whether it is under way or done already: asking again answers the run that does it, or did.
+    fn is_begun(_: &Self::Subject) -> bool {
+        false
+    }
 
     fn reason(input: &Self::Input) -> Option<&str>;
 
@@ -60,6 +68,11 @@ pub trait Action: Send + Sync + 'static {
         input: Self::Input,
         by: Requester,
     ) -> impl Future<Output = Result<Self::Run, Refused>> + Send;
+
+    /// What the world is told in the transaction that starts the run.
+    fn told(_: &Self::Subject, _: &Self::Run) -> Option<(EventType, Value)> {
+        None
+    }
 }
 
 /// Who asked for a run, and why, as the run itself tells it later.
@@ -69,38 +82,6 @@ pub struct Requester {
     pub actor_type: domain::ActorType,
     pub actor_role: Option<String>,
     pub reason: Option<String>,
-}
-
-/// Why an action cannot begin.
-#[derive(Debug)]
-pub enum Refused {
-    No {
-        code: ErrorCode,
-        message: String,
-        details: Map<String, Value>,
-    },
-    /// Values of the input that are not allowed: pointer and sentence.
-    Invalid(Vec<(String, String)>),
-    Database(sqlx::Error),
-}
-
-impl Refused {
-    pub fn no(code: ErrorCode, message: impl Into<String>) -> Refused {
-        Refused::No { code, message: message.into(), details: Map::new() }
-    }
-
-    pub fn with(mut self, name: &str, evidence: impl Into<Value>) -> Refused {
-        if let Refused::No { details, .. } = &mut self {
-            details.insert(name.to_owned(), evidence.into());
-        }
-        self
-    }
-}
-
-impl From<sqlx::Error> for Refused {
-    fn from(error: sqlx::Error) -> Refused {
-        Refused::Database(error)
-    }
 }
 
 /// Goes through the registered actions of one kind of subject. Each is a type, so a visitor sees them one by one.

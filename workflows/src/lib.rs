@@ -2,9 +2,12 @@
 //! one that runs by the clock is declared here too.
 
 pub mod action;
+pub mod allocation;
+pub mod artifact;
 pub mod check_promises;
 pub mod demo;
 pub mod instance;
+pub mod reconcilers;
 pub mod version;
 
 pub use activities::{SignerFault, TaskSigners};
@@ -12,9 +15,13 @@ pub use activities::{SignerFault, TaskSigners};
 use activities::Env;
 use engine::{Engine, Registry, ScheduleError};
 
+use self::allocation::ReleaseAllocation;
+use self::artifact::{Deprecation, Promotion, Withdrawal};
 use self::check_promises::{CheckPromises, NIGHTLY};
 use self::instance::decommission::DecommissionInstance;
 use self::instance::deploy::DeployInstance;
+use self::instance::{RollbackInstance, UpgradeInstance};
+use self::reconcilers::lost_nodes::{QUARTER_MINUTELY, WatchNodes};
 use self::version::{PromoteVersion, Retirement};
 
 pub fn registry() -> Registry<Env> {
@@ -22,15 +29,23 @@ pub fn registry() -> Registry<Env> {
         .with::<CheckPromises>()
         .with::<demo::Tour>()
         .with::<DeployInstance>()
+        .with::<UpgradeInstance>()
+        .with::<RollbackInstance>()
         .with::<DecommissionInstance>()
+        .with::<ReleaseAllocation>()
+        .with::<WatchNodes>()
         .with::<PromoteVersion>()
         .with::<Retirement>()
+        .with::<Promotion>()
+        .with::<Deprecation>()
+        .with::<Withdrawal>()
 }
 
 /// Every process declares them when it starts, so a release brings its schedules with it.
 pub async fn declare_schedules(engine: &Engine) -> Result<(), ScheduleError> {
     let mut transaction = engine.pool().begin().await?;
     engine.ensure_schedule(&mut transaction, &NIGHTLY, &CheckPromises {}).await?;
+    engine.ensure_schedule(&mut transaction, &QUARTER_MINUTELY, &WatchNodes {}).await?;
     transaction.commit().await?;
     Ok(())
 }

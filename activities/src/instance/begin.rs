@@ -1,15 +1,12 @@
 //! The first step of a deployment: the instance is deploying. Its undo is the last of the way back and says why it failed.
 
-use domain::{EventType, InstanceStatus, StatusReason};
+use domain::{EventType, InstanceStatus};
 use engine::{Activity, Call, Fault};
-use node_protocol::Outcome;
 use serde::{Deserialize, Serialize};
-use sqlx::PgConnection;
-use store::app_instances::{self, AppInstance, Why};
-use store::node_tasks;
+use store::app_instances;
 use uuid::Uuid;
 
-use super::{held, tell};
+use super::{held, tell, tell_canary, why};
 use crate::Env;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -40,39 +37,18 @@ impl Activity for BeginDeploy {
     /// An instance that is being decommissioned meanwhile stays that.
     async fn undo(&self, env: &Env, call: &Call) -> Result<(), Fault> {
         let mut tx = env.engine.pool().begin().await?;
-        let instance = held(&mut tx, self.instance).await?;
-        let from = instance.status()?;
+        let why = why(&mut tx, self.instance, call.run).await?;
+        // Versions are locked before instances.
+        if why.reason.blames_version() {
+            tell_canary(&mut tx, self.instance, None, (call.run, &call.correlation_id), true).await?;
+        }
+        let from = held(&mut tx, self.instance).await?.status()?;
         if !matches!(from, InstanceStatus::Requested | InstanceStatus::Deploying) {
             return Ok(());
         }
-        let why = why(&mut tx, &instance, call.run).await?;
         app_instances::move_to(&mut tx, self.instance, from, InstanceStatus::Failed, Some(&why)).await?;
         tell(&mut tx, self.instance, EventType::InstanceFailed, "deploy", &call.correlation_id).await?;
         tx.commit().await?;
         Ok(())
     }
-}
-
-/// What a step noted, or else what became of the run's tasks.
-async fn why(conn: &mut PgConnection, instance: &AppInstance, run: Uuid) -> Result<Why, Fault> {
-    if let (Some(reason), Some(message)) = (instance.reason()?, instance.status_message.clone()) {
-        return Ok(Why { reason, message });
-    }
-    for task in node_tasks::of_run(conn, run).await? {
-        let outcome = task.result.as_ref().and_then(|result| serde_json::from_value(result.clone()).ok());
-        match outcome {
-            Some(Outcome::Failed { reason, message }) => return Ok(Why { reason, message }),
-            Some(Outcome::Refused { refusal }) => {
-                let message = format!("the node refused the task: {refusal}");
-                return Ok(Why { reason: StatusReason::TaskRejected, message });
-            }
-            None if !task.status()?.is_finished() => {
-                let message = "the node did not answer in time".to_owned();
-                return Ok(Why { reason: StatusReason::NodeUnreachable, message });
-            }
-            _ => {}
-        }
-    }
-    let message = format!("the deployment did not come to its end; workflow {run} tells why");
-    Ok(Why { reason: StatusReason::Internal, message })
 }

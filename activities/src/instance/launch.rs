@@ -1,35 +1,33 @@
-//! Gives the node the task to start the workload. The run waits for the answer; the undo takes the task back, or has the
-//! node take the workload away and waits for its word.
+//! Gives the node the task to start the workload, with its credentials sealed inside. The run waits for the answer; the
+//! undo takes the task back, or has the node take the workload away and waits for its word.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use domain::manifest::RuntimeProfile;
 use engine::{Activity, Call, Fault, Retry};
-use node_protocol::{Generations, Image, OciLaunch, Outcome, Port, Remove, Resources, Task, Workload};
+use node_protocol::{Generations, OciLaunch, Outcome, Remove, Task};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use sqlx::PgConnection;
-use store::app_instance_artifacts::{self, Standing};
 use store::app_instances::AppInstance;
 use store::resource_ledger::{self as ledger, Kind};
 use store::{app_instance_releases, node_tasks};
 use uuid::Uuid;
 
-use super::reserve::{Grant, Placement};
-use super::{Order, held, holder, unreadable};
+use super::credentials::{Credentials, revoke_key};
+use super::reserve::Placement;
+use super::{Order, held, holder, unreadable, workload};
 use crate::Env;
 
 /// The word for which a run waits after this step.
 pub const LAUNCHED: &str = "workload_launched";
-
-/// How many processes a workload may have.
-const PIDS: u32 = 4096;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LaunchWorkload {
     pub instance: Uuid,
     pub generation: i64,
     pub placement: Placement,
+    /// The permission to pull; its credential is made with the task.
+    pub pull: Uuid,
     /// Whether nothing else of the instance stands on the node, so that the undo leaves nothing at all.
     pub alone: bool,
 }
@@ -46,8 +44,17 @@ impl Activity for LaunchWorkload {
     async fn run(&self, env: &Env, call: &Call) -> Result<Uuid, Fault> {
         let mut tx = env.engine.pool().begin().await?;
         let instance = held(&mut tx, self.instance).await?;
-        let task = Task::OciLaunch(OciLaunch { workload: self.workload(&mut tx, &instance, call).await? });
+        if let Some(known) = node_tasks::find_by_key(&mut tx, &call.idempotency_key).await? {
+            // The credentials inside are those of the first try; only the fence rises.
+            node_tasks::raise_epoch(&mut tx, known.id, call.epoch).await?;
+            tx.commit().await?;
+            return Ok(known.id);
+        }
+        let workload = workload::of(&mut tx, env, &instance, self, call).await?;
+        let task = Task::OciLaunch(OciLaunch { workload });
         let input = task.input().map_err(|error| unreadable(&error))?;
+        let credentials = Credentials { instance: &instance, pull: self.pull, generation: self.generation };
+        let (id, sealed) = credentials.make(&mut tx, env).await?;
         let order = Order {
             instance: &instance,
             node: self.placement.node_id,
@@ -55,13 +62,13 @@ impl Activity for LaunchWorkload {
             kind: task.kind(),
             input: &input,
             signal: Some(LAUNCHED),
+            sealed: Some((id, &sealed)),
         };
-        let id = node_tasks::insert(&mut tx, &order.task(call)).await?;
+        node_tasks::insert(&mut tx, &order.task(call)).await?;
+        let ports = json!(self.placement.ports);
+        app_instance_releases::set_launched(&mut tx, instance.id, self.generation, &ports).await?;
         let name = ledger::workload_on(self.placement.node_id, self.generation);
-        let taken = ledger::balance_of_run(&mut tx, instance.id, call.run).await?;
-        if !taken.iter().any(|held| held.resource == name) {
-            ledger::post(&mut tx, holder(&instance, call), Kind::Workload, &name, 1).await?;
-        }
+        ledger::post(&mut tx, holder(&instance, call), Kind::Workload, &name, 1).await?;
         tx.commit().await?;
         Ok(id)
     }
@@ -79,61 +86,14 @@ impl Activity for LaunchWorkload {
                 "the node has not said yet that the workload is gone",
             ));
         }
-        let name = ledger::workload_on(self.placement.node_id, self.generation);
-        let mut taken = ledger::balance_of_run(&mut tx, instance.id, call.run).await?;
-        taken.retain(|held| held.resource == name);
-        ledger::give_back(&mut tx, holder(&instance, call), &taken).await?;
+        revoke_key(&mut tx, &instance, self.generation).await?;
+        ledger::give_back_of_run(&mut tx, holder(&instance, call), &[Kind::Workload]).await?;
         tx.commit().await?;
         Ok(())
     }
 }
 
 impl LaunchWorkload {
-    async fn workload(
-        &self,
-        conn: &mut PgConnection,
-        instance: &AppInstance,
-        call: &Call,
-    ) -> Result<Workload, Fault> {
-        let missing = |what: &str| unreadable(&format!("no {what} was resolved for the instance"));
-        let release = app_instance_releases::find(conn, instance.id, Standing::Target).await?;
-        let release = release.ok_or_else(|| missing("release"))?;
-        let profile: RuntimeProfile =
-            serde_json::from_value(release.profile).map_err(|error| unreadable(&error))?;
-        let artifacts = app_instance_artifacts::of(conn, instance.id, Standing::Target).await?;
-        let image = artifacts.into_iter().next().ok_or_else(|| missing("image"))?;
-        let grant: Grant =
-            serde_json::from_value(instance.resources.clone()).map_err(|error| unreadable(&error))?;
-        let env = profile.env.iter().map(|variable| (variable.name.clone(), variable.value.clone()));
-        Ok(Workload {
-            instance_id: instance.id,
-            member: Workload::MAIN.to_owned(),
-            generation: self.generation,
-            correlation_id: call.correlation_id.to_string(),
-            image: Image { registry: None, repository: image.repository, digest: image.digest },
-            command: (!profile.command.is_empty()).then(|| profile.command.clone()),
-            env: env.collect(),
-            ports: self.ports(&profile),
-            resources: Resources {
-                gpu_count: grant.gpu_count,
-                cpu_cores: grant.cpu_cores,
-                memory_gib: grant.memory_gib,
-                pids: PIDS,
-            },
-            read_only_root: profile.read_only_root,
-        })
-    }
-
-    fn ports(&self, profile: &RuntimeProfile) -> Vec<Port> {
-        let host: &BTreeMap<String, u16> = &self.placement.ports;
-        let ports = profile.ports.iter().enumerate().map(|(place, port)| {
-            let name = port.endpoint_name(place);
-            let host = host.get(&name).copied().unwrap_or_default();
-            Port { name, container: port.container, host }
-        });
-        ports.collect()
-    }
-
     /// Whether the node has shown that the workload is gone; asks it to take it away where nobody has yet.
     async fn is_gone(
         &self,
@@ -154,6 +114,7 @@ impl LaunchWorkload {
             kind: remove.kind(),
             input: &input,
             signal: None,
+            sealed: None,
         };
         let id = node_tasks::insert(conn, &order.task(call)).await?;
         let task = node_tasks::find(conn, id).await?;

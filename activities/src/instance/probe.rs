@@ -50,6 +50,7 @@ impl Activity for ProbeWorkload {
             kind: task.kind(),
             input: &input,
             signal: Some(HEALTHY),
+            sealed: None,
         };
         node_tasks::insert(&mut tx, &order.task(call)).await?;
         tx.commit().await?;

@@ -23,12 +23,7 @@ impl Activity for SignReceipt {
     type Output = Signed;
 
     async fn run(&self, env: &Env, _call: &Call) -> Result<Signed, Fault> {
-        let signers = env.signers().ok_or_else(|| {
-            Fault::needs_operator(
-                "no_sealing_key",
-                "this process has no sealing key, so it cannot sign receipts",
-            )
-        })?;
+        let signers = env.signers()?;
         let mut tx = env.engine.pool().begin().await?;
         let gone = |what: &str| Fault::terminal("gone", format!("the {what} is gone"));
         let instance = app_instances::find(&mut tx, self.instance).await?.ok_or_else(|| gone("instance"))?;

@@ -1,4 +1,5 @@
-//! Has the node take everything of an instance away, for good. The run waits for the node's evidence.
+//! Has the node take workloads of an instance away: all of them for good, or those of earlier generations. The run waits
+//! for the node's evidence.
 
 use engine::{Activity, Call, Fault};
 use node_protocol::{Generations, Remove, Task};
@@ -17,8 +18,26 @@ pub struct RemoveWorkload {
     pub instance: Uuid,
     pub generation: i64,
     pub node_id: Uuid,
+    /// Whether everything goes, for good; else what is older than the run's own generation.
+    pub for_good: bool,
     /// Which try this is; the run waits for the answer to this very one.
     pub attempt: String,
+}
+
+impl RemoveWorkload {
+    /// What is older than this generation.
+    pub fn before(instance: Uuid, generation: i64, node_id: Uuid) -> RemoveWorkload {
+        RemoveWorkload { instance, generation, node_id, for_good: false, attempt: String::new() }
+    }
+
+    fn which(&self) -> Generations {
+        Generations::UpTo(if self.for_good { self.generation } else { self.generation - 1 })
+    }
+
+    /// A wait without a key is known by its name alone.
+    fn signal(&self) -> String {
+        if self.attempt.is_empty() { REMOVED.to_owned() } else { format!("{REMOVED}/{}", self.attempt) }
+    }
 }
 
 impl Activity for RemoveWorkload {
@@ -31,11 +50,11 @@ impl Activity for RemoveWorkload {
         let instance = held(&mut tx, self.instance).await?;
         let task = Task::OciRemove(Remove {
             instance_id: instance.id,
-            generations: Generations::UpTo(self.generation),
-            for_good: true,
+            generations: self.which(),
+            for_good: self.for_good,
         });
         let input = task.input().map_err(|error| unreadable(&error))?;
-        let signal = format!("{REMOVED}/{}", self.attempt);
+        let signal = self.signal();
         let order = Order {
             instance: &instance,
             node: self.node_id,
@@ -43,6 +62,7 @@ impl Activity for RemoveWorkload {
             kind: task.kind(),
             input: &input,
             signal: Some(&signal),
+            sealed: None,
         };
         let id = node_tasks::insert(&mut tx, &order.task(call)).await?;
         tx.commit().await?;

@@ -3,17 +3,18 @@
 
 use std::collections::BTreeMap;
 
+use domain::StatusReason;
 use domain::manifest::RuntimeProfile;
-use domain::placement::{self, Amounts, Candidate, Wanted};
-use domain::{NodeStatus, StatusReason};
+use domain::placement::{self, Grant, Strategy, Wanted};
 use engine::{Activity, Call, Fault};
 use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use store::allocations::{self, Allocation};
 use store::app_instance_artifacts::Standing;
 use store::app_instances::{self, AppInstance, Why};
-use store::resource_ledger::{self as ledger, Kind};
-use store::{app_instance_releases, nodes};
+use store::deployment::{candidate, own_share};
+use store::resource_ledger::{self as ledger, Held, Kind};
+use store::{Refused, app_instance_releases, nodes};
 use uuid::Uuid;
 
 use super::{held, holder, unreadable};
@@ -22,9 +23,14 @@ use crate::Env;
 /// Ports of a node that workloads are reached on.
 const PORTS: std::ops::Range<u16> = 30_000..40_000;
 
+/// What a placement is made of.
+const KINDS: [Kind; 4] = [Kind::Gpu, Kind::CpuCore, Kind::MemoryGib, Kind::Port];
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ReservePlacement {
     pub instance: Uuid,
+    /// Whether it stands beside what runs already, or takes that one's share over.
+    pub strategy: Strategy,
 }
 
 /// Where the instance stands.
@@ -34,15 +40,6 @@ pub struct Placement {
     pub allocation_id: Uuid,
     /// Name of the port to the port on the node.
     pub ports: BTreeMap<String, u16>,
-}
-
-/// What the server decided that the instance gets.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub struct Grant {
-    pub gpu_count: u32,
-    pub cpu_cores: u32,
-    pub memory_gib: u32,
-    pub host_port: Option<u16>,
 }
 
 impl Activity for ReservePlacement {
@@ -56,39 +53,44 @@ impl Activity for ReservePlacement {
         let (allocation, instance) = self.lock(&mut tx).await?;
         let (grant, names) = wishes(&mut tx, &instance).await?;
         let taken = ledger::balance_of_run(&mut tx, instance.id, call.run).await?;
-        if !taken.is_empty() {
-            let numbers = taken.iter().filter(|held| held.kind == Kind::Port.as_str());
-            let numbers = numbers.filter_map(|held| held.resource.rsplit(':').next()?.parse().ok());
-            return Ok(placed(&allocation, &names, numbers.collect()));
+        let own = match self.strategy {
+            Strategy::SideBySide => Grant::default(),
+            Strategy::StopThenStart => share(own_share(&mut tx, &instance).await)?,
+        };
+        // Its own fixed port is what it keeps.
+        let kept = grant.host_port.filter(|port| own.host_port == Some(*port));
+        if let Some(ports) = ports_among(&taken) {
+            return Ok(placed(&allocation, &names, kept, ports));
         }
-        if let Err(why) = fits(&mut tx, &allocation, grant).await? {
+        if let Err(why) = fits(&mut tx, &allocation, grant, own).await? {
             app_instances::note_reason(&mut tx, instance.id, &why).await?;
             tx.commit().await?;
             return Err(Fault::terminal(why.reason.as_str(), why.message));
         }
-        let who = holder(&instance, call);
-        let from = ledger::allocation(allocation.id);
-        for (kind, amount) in [
-            (Kind::Gpu, grant.gpu_count),
-            (Kind::CpuCore, grant.cpu_cores),
-            (Kind::MemoryGib, grant.memory_gib),
+        let (who, from) = (holder(&instance, call), ledger::allocation(allocation.id));
+        for (kind, wanted, has) in [
+            (Kind::Gpu, grant.gpu_count, own.gpu_count),
+            (Kind::CpuCore, grant.cpu_cores, own.cpu_cores),
+            (Kind::MemoryGib, grant.memory_gib, own.memory_gib),
         ] {
-            let amount = i32::try_from(amount).map_err(|error| unreadable(&error))?;
-            ledger::post(&mut tx, who, kind, &from, amount).await?;
+            let more = i64::from(wanted) - i64::from(has);
+            let more = i32::try_from(more).map_err(|error| unreadable(&error))?;
+            ledger::post(&mut tx, who, kind, &from, more).await?;
         }
-        let ports = free_ports(&mut tx, allocation.node_id, names.len(), grant.host_port).await?;
+        let asked = grant.host_port.filter(|_| kept.is_none());
+        let missing = names.len() - usize::from(kept.is_some());
+        let ports = free_ports(&mut tx, allocation.node_id, missing, asked).await?;
         for port in &ports {
             ledger::post(&mut tx, who, Kind::Port, &ledger::port_of(allocation.node_id, *port), 1).await?;
         }
         tx.commit().await?;
-        Ok(placed(&allocation, &names, ports))
+        Ok(placed(&allocation, &names, kept, ports))
     }
 
     async fn undo(&self, env: &Env, call: &Call) -> Result<(), Fault> {
         let mut tx = env.engine.pool().begin().await?;
         let instance = held(&mut tx, self.instance).await?;
-        let taken = ledger::balance_of_run(&mut tx, instance.id, call.run).await?;
-        ledger::give_back(&mut tx, holder(&instance, call), &taken).await?;
+        ledger::give_back_of_run(&mut tx, holder(&instance, call), &KINDS).await?;
         tx.commit().await?;
         Ok(())
     }
@@ -107,21 +109,37 @@ impl ReservePlacement {
     }
 }
 
+fn share(judged: Result<Grant, Refused>) -> Result<Grant, Fault> {
+    judged.map_err(|refused| match refused {
+        Refused::Database(error) => error.into(),
+        other => unreadable(&format!("{other:?}")),
+    })
+}
+
 /// What the instance gets, and the names of its ports in the profile's order.
 async fn wishes(conn: &mut PgConnection, instance: &AppInstance) -> Result<(Grant, Vec<String>), Fault> {
-    let grant: Grant =
-        serde_json::from_value(instance.resources.clone()).map_err(|error| unreadable(&error))?;
     let release = app_instance_releases::find(conn, instance.id, Standing::Target).await?;
     let release = release.ok_or_else(|| unreadable(&"nothing was resolved for the instance"))?;
+    let grant: Grant = serde_json::from_value(release.resources).map_err(|error| unreadable(&error))?;
     let profile: RuntimeProfile =
         serde_json::from_value(release.profile).map_err(|error| unreadable(&error))?;
     let names = profile.ports.iter().enumerate().map(|(place, port)| port.endpoint_name(place)).collect();
     Ok((grant, names))
 }
 
-fn placed(allocation: &Allocation, names: &[String], mut ports: Vec<u16>) -> Placement {
-    ports.sort_unstable();
-    let ports = names.iter().cloned().zip(ports).collect();
+/// The ports that an earlier try took; `None` when there was none.
+fn ports_among(taken: &[Held]) -> Option<Vec<u16>> {
+    if !taken.iter().any(|held| KINDS.iter().any(|kind| kind.as_str() == held.kind)) {
+        return None;
+    }
+    let ports = taken.iter().filter(|held| held.kind == Kind::Port.as_str());
+    Some(ports.filter_map(|held| held.resource.rsplit(':').next()?.parse().ok()).collect())
+}
+
+/// The port that was asked for, or kept, is the first one's; the rest go up.
+fn placed(allocation: &Allocation, names: &[String], kept: Option<u16>, mut ports: Vec<u16>) -> Placement {
+    ports.sort_unstable_by_key(|port| (PORTS.contains(port), *port));
+    let ports = names.iter().cloned().zip(kept.into_iter().chain(ports)).collect();
     Placement { node_id: allocation.node_id, allocation_id: allocation.id, ports }
 }
 
@@ -130,56 +148,22 @@ async fn fits(
     conn: &mut PgConnection,
     allocation: &Allocation,
     grant: Grant,
+    own: Grant,
 ) -> Result<Result<(), Why>, Fault> {
-    let node = nodes::find(conn, allocation.node_id).await?;
-    let candidate =
-        candidate(conn, allocation, node.map_or(Ok(NodeStatus::Unavailable), |node| node.status())?).await?;
-    let Grant { gpu_count, cpu_cores, memory_gib, .. } = grant;
-    let wanted = Wanted { gpu_count, cpu_cores, memory_gib, ..Wanted::default() };
+    let candidate = candidate(conn, allocation, grant.host_port).await?.without(&own);
+    let Grant { gpu_count, cpu_cores, memory_gib, host_port } = grant;
+    let wanted = Wanted { gpu_count, cpu_cores, memory_gib, host_port, ..Wanted::default() };
     let row = placement::matrix(&wanted, &[candidate]).remove(0);
-    let broken: Vec<String> = row
-        .predicates
-        .iter()
-        .filter(|predicate| !predicate.holds)
-        .map(|p| format!("{}: {} where {} is required", p.name, p.actual, p.required))
-        .collect();
+    let broken: Vec<_> = row.predicates.iter().filter(|predicate| !predicate.holds).collect();
     if broken.is_empty() {
         return Ok(Ok(()));
     }
-    let message = format!("the allocation cannot carry the instance: {}", broken.join("; "));
-    Ok(Err(Why { reason: StatusReason::InsufficientCapacity, message }))
-}
-
-/// An allocation with what is taken of it. Lock it first where the answer must hold.
-pub async fn candidate(
-    conn: &mut PgConnection,
-    allocation: &Allocation,
-    node: NodeStatus,
-) -> sqlx::Result<Candidate> {
-    let held = ledger::held_of(conn, &ledger::allocation(allocation.id)).await?;
-    let of = |kind: Kind| {
-        let sum = held.iter().find(|held| held.kind == kind.as_str()).map_or(0, |held| held.quantity);
-        u32::try_from(sum).unwrap_or_default()
-    };
-    let count = |number: i32| u32::try_from(number).unwrap_or_default();
-    Ok(Candidate {
-        allocation_id: allocation.id,
-        status: allocation.status()?,
-        node,
-        shape: allocation.shape()?,
-        accelerator: allocation.accelerator.clone(),
-        total: Amounts {
-            gpu_count: count(allocation.gpu_count),
-            cpu_cores: count(allocation.cpu_cores),
-            memory_gib: count(allocation.memory_gib),
-        },
-        taken: Amounts {
-            gpu_count: of(Kind::Gpu),
-            cpu_cores: of(Kind::CpuCore),
-            memory_gib: of(Kind::MemoryGib),
-        },
-        neighbours: count(app_instances::count_on_node(conn, allocation.node_id).await?),
-    })
+    let only_port = broken.iter().all(|predicate| predicate.name == "host_port");
+    let reason = if only_port { StatusReason::PortUnavailable } else { StatusReason::InsufficientCapacity };
+    let told: Vec<String> =
+        broken.iter().map(|p| format!("{}: {} where {} is required", p.name, p.actual, p.required)).collect();
+    let message = format!("the allocation cannot carry the instance: {}", told.join("; "));
+    Ok(Err(Why { reason, message }))
 }
 
 /// The lowest free ones; the first is the one that was asked for, if one was.

@@ -64,7 +64,7 @@ impl Memory {
     }
 
     /// A known key is answered from memory. Taking away is never refused for being late: what is gone stays gone.
-    pub(super) fn judge(&self, task: &Envelope, removes: bool) -> Verdict {
+    pub(super) fn judge(&self, task: &Envelope, needs: Option<i64>) -> Verdict {
         if let Some(known) = self.tasks.get(&task.idempotency_key) {
             if task.epoch < known.epoch {
                 return Verdict::Refuse(Refusal::StaleEpoch);
@@ -77,8 +77,8 @@ impl Memory {
         if self.newest.get(&instance).is_some_and(|newest| task.generation < *newest) {
             return Verdict::Refuse(Refusal::StaleGeneration);
         }
-        let removed = self.removed.get(&instance).into_iter().flatten();
-        if !removes && removed.into_iter().any(|which| which.contain(task.generation)) {
+        let mut removed = self.removed.get(&instance).into_iter().flatten();
+        if needs.is_some_and(|needed| removed.any(|which| which.contain(needed))) {
             return Verdict::Refuse(Refusal::Removed);
         }
         Verdict::Do

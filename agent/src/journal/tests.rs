@@ -57,34 +57,38 @@ fn done() -> Outcome {
 fn a_known_key_is_answered_from_the_journal_also_after_a_restart() {
     let disk = Disk::new();
     let journal = disk.open();
-    assert_eq!(journal.admit(&task("a", 1, 1), false).unwrap(), Verdict::Do);
-    assert_eq!(journal.admit(&task("a", 1, 1), false).unwrap(), Verdict::Do, "begun and not finished: again");
+    assert_eq!(journal.admit(&task("a", 1, 1), Some(1)).unwrap(), Verdict::Do);
+    assert_eq!(
+        journal.admit(&task("a", 1, 1), Some(1)).unwrap(),
+        Verdict::Do,
+        "begun and not finished: again"
+    );
     journal.finish("a", &done()).unwrap();
     drop(journal);
     for _ in 0..2 {
         let journal = disk.open();
-        assert_eq!(journal.admit(&task("a", 1, 2), false).unwrap(), Verdict::Known(done()));
+        assert_eq!(journal.admit(&task("a", 1, 2), Some(1)).unwrap(), Verdict::Known(done()));
         assert_eq!(journal.untold().len(), 1);
     }
     disk.open().told("a").unwrap();
     assert_eq!(disk.open().untold(), []);
-    assert_eq!(disk.open().admit(&task("a", 1, 1), false).unwrap(), Verdict::Known(done()));
+    assert_eq!(disk.open().admit(&task("a", 1, 1), Some(1)).unwrap(), Verdict::Known(done()));
 }
 
 #[test]
 fn lower_generations_and_within_a_key_lower_epochs_are_refused() {
     let disk = Disk::new();
     let journal = disk.open();
-    assert_eq!(journal.admit(&task("a", 3, 5), false).unwrap(), Verdict::Do);
-    assert_eq!(journal.admit(&task("b", 2, 9), false).unwrap(), Verdict::Refuse(Refusal::StaleGeneration));
-    assert_eq!(journal.admit(&task("a", 3, 4), false).unwrap(), Verdict::Refuse(Refusal::StaleEpoch));
+    assert_eq!(journal.admit(&task("a", 3, 5), Some(3)).unwrap(), Verdict::Do);
+    assert_eq!(journal.admit(&task("b", 2, 9), Some(2)).unwrap(), Verdict::Refuse(Refusal::StaleGeneration));
+    assert_eq!(journal.admit(&task("a", 3, 4), Some(3)).unwrap(), Verdict::Refuse(Refusal::StaleEpoch));
     assert_eq!(
-        journal.admit(&task("c", 3, 1), false).unwrap(),
+        journal.admit(&task("c", 3, 1), Some(3)).unwrap(),
         Verdict::Do,
         "epochs of two keys mean nothing"
     );
     drop(journal);
-    let verdict = disk.open().admit(&task("b", 2, 9), false).unwrap();
+    let verdict = disk.open().admit(&task("b", 2, 9), Some(2)).unwrap();
     assert_eq!(verdict, Verdict::Refuse(Refusal::StaleGeneration), "after a restart too");
 }
 
@@ -93,9 +97,9 @@ fn what_was_removed_is_not_started_again_and_may_be_removed_again() {
     let disk = Disk::new();
     disk.open().bury(INSTANCE, Generations::UpTo(4)).unwrap();
     let journal = disk.open();
-    assert_eq!(journal.admit(&task("late", 4, 1), false).unwrap(), Verdict::Refuse(Refusal::Removed));
-    assert_eq!(journal.admit(&task("remove", 4, 1), true).unwrap(), Verdict::Do);
-    assert_eq!(journal.admit(&task("next", 5, 1), false).unwrap(), Verdict::Do);
+    assert_eq!(journal.admit(&task("late", 4, 1), Some(4)).unwrap(), Verdict::Refuse(Refusal::Removed));
+    assert_eq!(journal.admit(&task("remove", 4, 1), None).unwrap(), Verdict::Do);
+    assert_eq!(journal.admit(&task("next", 5, 1), Some(5)).unwrap(), Verdict::Do);
 }
 
 #[test]
@@ -103,8 +107,8 @@ fn an_undone_generation_leaves_the_one_before_it_alone() {
     let disk = Disk::new();
     let journal = disk.open();
     journal.bury(INSTANCE, Generations::Only(5)).unwrap();
-    assert_eq!(journal.admit(&task("late", 5, 1), false).unwrap(), Verdict::Refuse(Refusal::Removed));
-    assert_eq!(journal.admit(&task("next", 6, 1), false).unwrap(), Verdict::Do);
+    assert_eq!(journal.admit(&task("late", 5, 1), Some(5)).unwrap(), Verdict::Refuse(Refusal::Removed));
+    assert_eq!(journal.admit(&task("next", 6, 1), Some(6)).unwrap(), Verdict::Do);
 }
 
 #[test]
@@ -118,10 +122,10 @@ fn reports_are_numbered_over_restarts() {
 #[test]
 fn a_line_that_was_cut_off_is_left_out_and_a_broken_one_stops_the_agent() {
     let disk = Disk::new();
-    disk.open().admit(&task("a", 1, 1), false).unwrap();
+    disk.open().admit(&task("a", 1, 1), Some(1)).unwrap();
     let whole = std::fs::read_to_string(disk.path()).unwrap();
     std::fs::write(disk.path(), format!("{whole}{{\"entry\":\"fini")).unwrap();
-    assert_eq!(disk.open().admit(&task("a", 1, 1), false).unwrap(), Verdict::Do);
+    assert_eq!(disk.open().admit(&task("a", 1, 1), Some(1)).unwrap(), Verdict::Do);
     std::fs::write(disk.path(), format!("{{\"entry\":\"fini\n{whole}")).unwrap();
     assert!(matches!(Journal::open(&disk.path()), Err(JournalFault::Broken { line: 1, .. })));
 }

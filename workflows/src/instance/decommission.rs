@@ -8,16 +8,22 @@ use std::time::Duration;
 
 use activities::Env;
 use activities::instance::{self, RemoveWorkload, SignReceipt};
-use domain::{EventType, InstanceStatus, StatusReason};
+use domain::{EventType, InstanceStatus, Permission, StatusReason};
 use engine::{Fault, Halt, PlannedStep, Run, Workflow};
 use node_protocol::{Outcome, Output, Signed};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use sqlx::PgConnection;
-use store::app_instances::Why;
-use store::resource_ledger::{self as ledger, Holder};
-use store::{allocations, app_instance_artifacts, app_instance_releases, app_instances, teardowns};
+use store::app_instances::{AppInstance, Why};
+use store::resource_ledger::{self as ledger, Holder, Kind};
+use store::{
+    allocations, app_instance_artifacts, app_instance_releases, app_instances, registry_credentials,
+    teardowns,
+};
 use uuid::Uuid;
+
+use super::OperateInstanceInput;
+use crate::action::{Action, Refused, Requester};
 
 /// After this long a silent node is in debt.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10 * 60);
@@ -25,6 +31,52 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(10 * 60);
 const SOME_DAY: Duration = Duration::from_secs(10 * 365 * 86_400);
 /// A node that fails to remove is asked so often before a person must look.
 const ATTEMPTS: u32 = 5;
+
+/// It pre-empts: whatever else acts on the instance is cancelled, and this waits for its undo.
+pub struct Decommission;
+
+impl Action for Decommission {
+    type Subject = AppInstance;
+    type Input = OperateInstanceInput;
+    type Run = DecommissionInstance;
+
+    const VERB: &'static str = "decommission";
+    const OPERATION: &'static str = "decommission_app_instance";
+    const SUMMARY: &'static str = "Take the instance away, with proof";
+    const PERMISSION: Permission = Permission::AppsInstanceDelete;
+    const SUPERSEDES: bool = true;
+
+    fn is_legal(instance: &AppInstance) -> bool {
+        instance.status().is_ok_and(|status| !status.is_terminal())
+    }
+
+    fn is_begun(instance: &AppInstance) -> bool {
+        use InstanceStatus::{Decommissioned, Decommissioning};
+        instance.status().is_ok_and(|status| matches!(status, Decommissioning | Decommissioned))
+    }
+
+    fn reason(input: &OperateInstanceInput) -> Option<&str> {
+        input.reason.as_deref()
+    }
+
+    async fn begin(
+        conn: &mut PgConnection,
+        instance: &AppInstance,
+        _: OperateInstanceInput,
+        _: Requester,
+    ) -> Result<DecommissionInstance, Refused> {
+        let generation = app_instances::next_generation(conn, instance.id).await?;
+        let to = InstanceStatus::Decommissioning;
+        app_instances::move_to(conn, instance.id, instance.status()?, to, None).await?;
+        Ok(DecommissionInstance { instance: instance.id, generation })
+    }
+
+    fn told(instance: &AppInstance, _: &DecommissionInstance) -> Option<(EventType, Value)> {
+        let mut data = instance::public(instance, "decommission");
+        data["status"] = json!(InstanceStatus::Decommissioning);
+        Some((EventType::InstanceDecommissionRequested, data))
+    }
+}
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct DecommissionInstance {
@@ -73,7 +125,8 @@ impl DecommissionInstance {
         let mut trouble = String::new();
         for attempt in 1..=ATTEMPTS {
             let attempt = attempt.to_string();
-            let remove = RemoveWorkload { instance, generation, node_id, attempt: attempt.clone() };
+            let remove =
+                RemoveWorkload { instance, generation, node_id, for_good: true, attempt: attempt.clone() };
             run.step_for(&attempt, remove).await?;
             trouble = match self.answered(run, node_id, &attempt).await? {
                 Outcome::Succeeded { output: Output::Removed { evidence } } => return Ok(evidence),
@@ -95,7 +148,7 @@ impl DecommissionInstance {
         run.transact("record_debt", move |conn| Box::pin(record_debt(conn, instance, node_id, run_id)))
             .await?;
         let late = format!("{attempt}-late");
-        let remove = RemoveWorkload { instance, generation, node_id, attempt: late.clone() };
+        let remove = RemoveWorkload { instance, generation, node_id, for_good: true, attempt: late.clone() };
         run.step_for(&late, remove).await?;
         run.wait_for_key("workload_removed", late, SOME_DAY).await
     }
@@ -141,7 +194,13 @@ async fn settle(
         correlation_id,
     };
     let held = ledger::balance(conn, instance).await?;
+    for pull in held.iter().filter(|held| held.kind == Kind::PullIntent.as_str()) {
+        if let Ok(id) = pull.resource.parse() {
+            registry_credentials::revoke(conn, id).await?;
+        }
+    }
     ledger::give_back(conn, holder, &held).await?;
+    instance::end_identity(conn, &now).await?;
     app_instance_artifacts::clear_all(conn, instance).await?;
     app_instance_releases::clear_all(conn, instance).await?;
     teardowns::collect(conn, instance).await?;

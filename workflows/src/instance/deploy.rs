@@ -1,38 +1,67 @@
-//! `instance.deploy`: place the instance, start its workload on the node, wait until it serves, mark it running.
+//! `instance.deploy`: see that it may be, place the instance, give it an identity, start its workload on the node, wait
+//! until it serves, mark it running.
 
 use std::time::Duration;
 
 use activities::Env;
-use activities::instance::{self, BeginDeploy, LaunchWorkload, ProbeWorkload, ReservePlacement};
+use activities::instance::{
+    self, BeginDeploy, CheckEntitlement, IssuePullIntent, LaunchWorkload, ProbeWorkload, ProvisionIdentity,
+    RemoveWorkload, ReservePlacement, ResolveArtifacts,
+};
+use domain::placement::Strategy;
 use domain::{EventType, InstanceStatus};
 use engine::{Fault, Halt, OnExhausted, PlannedStep, Run, Workflow};
 use node_protocol::{Launched, Output};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use sqlx::PgConnection;
 use store::app_instance_artifacts::Standing;
+use store::resource_ledger::{self as ledger, Holder};
 use store::{app_instance_artifacts, app_instance_releases, app_instances};
 use uuid::Uuid;
 
-use super::answer;
+use super::{Told, answer, holder};
 
 /// A large image takes its time to be pulled.
-const LAUNCHES_WITHIN: Duration = Duration::from_secs(30 * 60);
+pub(super) const LAUNCHES_WITHIN: Duration = Duration::from_secs(30 * 60);
 /// On top of the grace period that the version declares.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(120);
+pub(super) const ANSWERS_WITHIN: Duration = Duration::from_secs(120);
+/// A node has this long to take away what an earlier try left.
+const REMOVES_WITHIN: Duration = Duration::from_secs(10 * 60);
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct DeployInstance {
     pub instance: Uuid,
     /// The instance's generation when this run was started; the node refuses what is older.
     pub generation: i64,
+    /// The id of the identity that the instance is given.
+    pub account: Uuid,
+    /// The id of the permission to pull the image.
+    pub pull: Uuid,
+    /// The node on which something of an earlier generation may stand.
+    pub clears: Option<Uuid>,
+}
+
+impl DeployInstance {
+    /// The ids of what the run will make are made here, so that every step may be repeated.
+    pub fn new(instance: Uuid, generation: i64) -> DeployInstance {
+        let (account, pull) = (Uuid::now_v7(), Uuid::now_v7());
+        DeployInstance { instance, generation, account, pull, clears: None }
+    }
 }
 
 impl Workflow for DeployInstance {
     const NAME: &'static str = "instance.deploy";
     const PLAN: &'static [PlannedStep] = &[
         PlannedStep::undoable("begin_deploy"),
+        PlannedStep::activity("check_entitlement"),
+        PlannedStep::activity("resolve_artifacts"),
+        PlannedStep::activity("remove_workload"),
+        PlannedStep::wait("workload_removed"),
+        PlannedStep::transact("release_earlier"),
         PlannedStep::undoable("reserve_placement"),
+        PlannedStep::undoable("provision_identity"),
+        PlannedStep::undoable("issue_pull_intent"),
         PlannedStep::undoable("launch_workload"),
         PlannedStep::wait("workload_launched"),
         PlannedStep::activity("probe_workload"),
@@ -43,55 +72,95 @@ impl Workflow for DeployInstance {
     type Env = Env;
 
     async fn run(&self, run: &mut Run<Env>) -> Result<(), Halt> {
-        let DeployInstance { instance, generation } = *self;
+        let DeployInstance { instance, generation, account, pull, clears } = *self;
         run.step(BeginDeploy { instance }).await?;
-        let placement = run.step(ReservePlacement { instance }).await?;
+        run.step(CheckEntitlement { instance }).await?;
+        run.step(ResolveArtifacts { instance, returns: false }).await?;
+        if let Some(node_id) = clears {
+            self.clear(run, node_id).await?;
+        }
+        let strategy = Strategy::SideBySide;
+        let placement = run.step(ReservePlacement { instance, strategy }).await?;
         let node_id = placement.node_id;
-        run.step(LaunchWorkload { instance, generation, placement, alone: true }).await?;
-        let launched = match answer(run, "workload_launched", LAUNCHES_WITHIN).await? {
-            Output::Launched { members } => members,
-            _ => Vec::new(),
-        };
+        run.step(ProvisionIdentity { instance, account }).await?;
+        run.step(IssuePullIntent { instance, node_id, pull }).await?;
+        run.step(LaunchWorkload { instance, generation, placement, pull, alone: true }).await?;
+        let launched = launched(answer(run, "workload_launched", LAUNCHES_WITHIN).await?);
         if let Some(grace) = run.step(ProbeWorkload { instance, generation, node_id }).await? {
             let within = ANSWERS_WITHIN + Duration::from_secs(u64::from(grace));
             answer(run, "workload_healthy", within).await?;
         }
         run.pivot();
-        let correlation_id = run.correlation_id().to_owned();
+        let (told, deploy) = (Told::of(run), self.clone());
         run.transact("mark_running", move |conn| {
-            let (launched, correlation_id) = (launched.clone(), correlation_id.clone());
-            Box::pin(
-                async move { mark_running(conn, instance, generation, &launched, &correlation_id).await },
-            )
+            let (launched, told, deploy) = (launched.clone(), told.clone(), deploy.clone());
+            Box::pin(async move { deploy.mark_running(conn, &launched, &told).await })
         })
         .await
     }
 }
 
-/// The switch: what was the target serves from now on. An instance that is being decommissioned stays that.
-async fn mark_running(
-    conn: &mut PgConnection,
-    instance: Uuid,
-    generation: i64,
-    launched: &[Launched],
-    correlation_id: &str,
-) -> Result<(), Fault> {
-    let now = instance::held(conn, instance).await?;
-    let endpoints: Vec<_> = launched
-        .iter()
-        .flat_map(|member| &member.ports)
-        .map(|(name, port)| json!({ "name": name, "port": port }))
-        .collect();
-    app_instances::set_endpoints(conn, instance, &json!(endpoints)).await?;
-    app_instance_artifacts::promote(conn, instance, Standing::Target, Standing::Serving).await?;
-    app_instance_releases::promote(conn, instance, Standing::Target, Standing::Serving).await?;
-    if now.status()? != InstanceStatus::Deploying {
-        return Ok(());
+impl DeployInstance {
+    /// What an earlier try left on the node goes first, and what it held with it: a workload is never doubled.
+    async fn clear(&self, run: &mut Run<Env>, node_id: Uuid) -> Result<(), Halt> {
+        let instance = self.instance;
+        run.step(RemoveWorkload::before(instance, self.generation, node_id)).await?;
+        answer(run, "workload_removed", REMOVES_WITHIN).await?;
+        let told = Told::of(run);
+        run.transact("release_earlier", move |conn| {
+            let told = told.clone();
+            Box::pin(async move { release_earlier(conn, instance, &told).await })
+        })
+        .await
     }
-    let (from, to) = (InstanceStatus::Deploying, InstanceStatus::Running);
-    app_instances::move_to(conn, instance, from, to, None).await?;
-    let done =
-        json!({ "kind": "deploy", "status": "succeeded", "version": now.version, "generation": generation });
-    app_instances::set_last_operation(conn, instance, &done).await?;
-    instance::tell(conn, instance, EventType::InstanceRunning, "deploy", correlation_id).await
+
+    /// The switch: what was the target serves from now on. An instance that is being decommissioned stays that.
+    async fn mark_running(
+        &self,
+        conn: &mut PgConnection,
+        launched: &[Launched],
+        told: &Told,
+    ) -> Result<(), Fault> {
+        let instance = self.instance;
+        // Versions are locked before instances.
+        instance::tell_canary(conn, instance, None, (told.run, &told.correlation_id), false).await?;
+        let now = instance::held(conn, instance).await?;
+        app_instances::set_endpoints(conn, instance, &endpoints(launched)).await?;
+        app_instance_artifacts::promote(conn, instance, Standing::Target, Standing::Serving).await?;
+        app_instance_releases::promote(conn, instance, Standing::Target, Standing::Serving).await?;
+        instance::end_pull(conn, &now, self.pull, holder(&now, told)).await?;
+        if now.status()? != InstanceStatus::Deploying {
+            return Ok(());
+        }
+        let (from, to) = (InstanceStatus::Deploying, InstanceStatus::Running);
+        app_instances::move_to(conn, instance, from, to, None).await?;
+        let done = json!({
+            "kind": "deploy", "status": "succeeded", "version": now.version, "generation": self.generation,
+            "workflow_id": told.run,
+        });
+        app_instances::set_last_operation(conn, instance, &done).await?;
+        instance::tell(conn, instance, EventType::InstanceRunning, "deploy", &told.correlation_id).await
+    }
+}
+
+/// Everything that is held was the earlier workload's, and that is gone.
+async fn release_earlier(conn: &mut PgConnection, instance: Uuid, told: &Told) -> Result<(), Fault> {
+    let now = instance::held(conn, instance).await?;
+    let held = ledger::balance(conn, instance).await?;
+    let who: Holder<'_> = holder(&now, told);
+    ledger::give_back(conn, who, &held).await?;
+    instance::end_identity(conn, &now).await
+}
+
+pub(super) fn launched(output: Output) -> Vec<Launched> {
+    match output {
+        Output::Launched { members } => members,
+        _ => Vec::new(),
+    }
+}
+
+/// Where the members are reached.
+pub(super) fn endpoints(launched: &[Launched]) -> Value {
+    let ports = launched.iter().flat_map(|member| &member.ports);
+    ports.map(|(name, port)| json!({ "name": name, "port": port })).collect()
 }

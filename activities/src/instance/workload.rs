@@ -1,0 +1,72 @@
+//! The container that a node is asked to run: what the version declares, the config filled in, by digest, within what the
+//! instance was given.
+
+use std::collections::BTreeMap;
+
+use domain::manifest::RuntimeProfile;
+use domain::placement::Grant;
+use engine::{Call, Fault};
+use node_protocol::{Image, Port, Resources, Workload};
+use sqlx::PgConnection;
+use store::app_instance_artifacts::{self, Standing};
+use store::app_instance_releases;
+use store::app_instances::AppInstance;
+
+use super::launch::LaunchWorkload;
+use super::unreadable;
+use crate::Env;
+
+/// How many processes a workload may have.
+const PIDS: u32 = 4096;
+
+pub(super) async fn of(
+    conn: &mut PgConnection,
+    env: &Env,
+    instance: &AppInstance,
+    launch: &LaunchWorkload,
+    call: &Call,
+) -> Result<Workload, Fault> {
+    let missing = |what: &str| unreadable(&format!("no {what} was resolved for the instance"));
+    let release = app_instance_releases::find(conn, instance.id, Standing::Target).await?;
+    let release = release.ok_or_else(|| missing("release"))?;
+    let profile: RuntimeProfile =
+        serde_json::from_value(release.profile).map_err(|error| unreadable(&error))?;
+    let grant: Grant = serde_json::from_value(release.resources).map_err(|error| unreadable(&error))?;
+    let artifacts = app_instance_artifacts::of(conn, instance.id, Standing::Target).await?;
+    let image = artifacts.into_iter().next().ok_or_else(|| missing("image"))?;
+    let registry = Some(env.registry()?.host.clone());
+    let config = profile.launch_values(&release.config);
+    let own = profile.env.iter().map(|variable| (variable.name.clone(), variable.value.clone()));
+    Ok(Workload {
+        instance_id: instance.id,
+        member: Workload::MAIN.to_owned(),
+        generation: launch.generation,
+        correlation_id: call.correlation_id.to_string(),
+        image: Image { registry, repository: image.repository, digest: image.digest },
+        command: command(&profile, config.arguments),
+        env: own.chain(config.env).collect(),
+        ports: ports(&profile, &launch.placement.ports),
+        resources: Resources {
+            gpu_count: grant.gpu_count,
+            cpu_cores: grant.cpu_cores,
+            memory_gib: grant.memory_gib,
+            pids: PIDS,
+        },
+        read_only_root: profile.read_only_root,
+    })
+}
+
+/// The profile's words, then those of the config; the image's own command where there are neither.
+fn command(profile: &RuntimeProfile, arguments: Vec<String>) -> Option<Vec<String>> {
+    let words: Vec<String> = profile.command.iter().cloned().chain(arguments).collect();
+    (!words.is_empty()).then_some(words)
+}
+
+fn ports(profile: &RuntimeProfile, host: &BTreeMap<String, u16>) -> Vec<Port> {
+    let ports = profile.ports.iter().enumerate().map(|(place, port)| {
+        let name = port.endpoint_name(place);
+        let host = host.get(&name).copied().unwrap_or_default();
+        Port { name, container: port.container, host }
+    });
+    ports.collect()
+}

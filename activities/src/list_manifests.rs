@@ -1,0 +1,44 @@
+//! Lists every manifest that belongs to an artifact, in the order in which they may be deleted: what vouches for each
+//! first. It only reads, so it may be repeated and has nothing to undo.
+
+use std::time::Duration;
+
+use domain::Digest;
+use engine::{Activity, Call, Fault, Retry};
+use serde::{Deserialize, Serialize};
+use store::app_artifacts;
+use uuid::Uuid;
+
+use crate::Env;
+use crate::env::registry_trouble;
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ListManifests {
+    pub artifact_id: Uuid,
+}
+
+impl Activity for ListManifests {
+    const NAME: &'static str = "list_manifests";
+    /// About half an hour of a registry that does not answer; after that, slowly on.
+    const RETRY: Retry = Retry::times(40).at_most(Duration::from_secs(60));
+    const TIMEOUT: Duration = Duration::from_secs(120);
+    type Env = Env;
+    type Output = Vec<Digest>;
+
+    async fn run(&self, env: &Env, _call: &Call) -> Result<Vec<Digest>, Fault> {
+        let mut conn = env.pool().acquire().await?;
+        let Some(artifact) = app_artifacts::find(&mut conn, self.artifact_id).await? else {
+            return Ok(Vec::new());
+        };
+        let manifests = app_artifacts::manifests(&mut conn, artifact.id).await?;
+        drop(conn);
+        let Some(name) = &artifact.repository else { return Ok(Vec::new()) };
+        let repository = env.registry()?.repository(name);
+        let mut all = Vec::new();
+        for digest in &manifests {
+            all.extend(repository.beside(digest).await.map_err(registry_trouble)?);
+        }
+        all.extend(manifests);
+        Ok(all)
+    }
+}

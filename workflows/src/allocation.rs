@@ -1,0 +1,117 @@
+//! `allocation.release`: what stands on an allocation is decommissioned first, each with its own proof; only then is the
+//! allocation given back.
+
+use std::time::Duration;
+
+use activities::Env;
+use domain::{AllocationStatus, InstanceStatus};
+use engine::{Activity, Call, Fault, Halt, PlannedStep, Run, Start, StartError, Workflow};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sqlx::PgConnection;
+use store::app_instances::AppInstance;
+use store::{allocations, app_instances, outbox};
+use uuid::Uuid;
+
+use crate::action::{Action, Subject};
+use crate::instance::decommission::{Decommission, DecommissionInstance};
+
+/// How long the first look waits for the next; later ones wait twice as long each, up to the longest.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// One active run per allocation.
+pub fn target(allocation: Uuid) -> String {
+    format!("allocation:{allocation}")
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ReleaseAllocation {
+    pub allocation: Uuid,
+}
+
+impl Workflow for ReleaseAllocation {
+    const NAME: &'static str = "allocation.release";
+    const PLAN: &'static [PlannedStep] = &[
+        PlannedStep::activity("decommission_instances"),
+        PlannedStep::wait("instance_gone"),
+        PlannedStep::transact("mark_released"),
+    ];
+    type Env = Env;
+
+    async fn run(&self, run: &mut Run<Env>) -> Result<(), Halt> {
+        run.pivot();
+        let allocation = self.allocation;
+        let mut wait = FIRST_WAIT;
+        for look in 0_u32.. {
+            let left = run.step_for(look, DecommissionInstances { allocation }).await?;
+            if left == 0 {
+                break;
+            }
+            let _: Option<Value> = run.wait_until("instance_gone", look, wait).await?;
+            wait = (wait * 2).min(LONGEST_WAIT);
+        }
+        run.transact("mark_released", move |conn| Box::pin(mark_released(conn, allocation))).await
+    }
+}
+
+async fn mark_released(conn: &mut PgConnection, allocation: Uuid) -> Result<(), Fault> {
+    let (from, to) = (AllocationStatus::Releasing, AllocationStatus::Released);
+    allocations::find_locked(conn, allocation).await?;
+    allocations::move_to(conn, allocation, from, to).await?;
+    Ok(())
+}
+
+/// Asks for the end of everything on the allocation that was not asked for it yet. Answers how much is still there.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct DecommissionInstances {
+    pub allocation: Uuid,
+}
+
+impl Activity for DecommissionInstances {
+    const NAME: &'static str = "decommission_instances";
+    type Env = Env;
+    type Output = usize;
+
+    async fn run(&self, env: &Env, call: &Call) -> Result<usize, Fault> {
+        let mut tx = env.pool().begin().await?;
+        let left = app_instances::on_allocation(&mut tx, self.allocation).await?;
+        for id in &left {
+            let Some(instance) = app_instances::find_locked(&mut tx, *id).await? else { continue };
+            if instance.status()? != InstanceStatus::Decommissioning {
+                end(env, &mut tx, &instance, call).await?;
+            }
+        }
+        tx.commit().await?;
+        env.engine().wake();
+        Ok(left.len())
+    }
+}
+
+/// As if somebody had asked for it, under the correlation of the release.
+async fn end(env: &Env, conn: &mut PgConnection, instance: &AppInstance, call: &Call) -> Result<(), Fault> {
+    let generation = app_instances::next_generation(conn, instance.id).await?;
+    let to = InstanceStatus::Decommissioning;
+    app_instances::move_to(conn, instance.id, instance.status()?, to, None).await?;
+    let run = DecommissionInstance { instance: instance.id, generation };
+    let options = Start {
+        project_id: instance.project_id,
+        org_id: Some(instance.org_id),
+        correlation_id: call.correlation_id.to_string(),
+        trace_id: call.trace_id.as_deref().map(str::to_owned),
+        target: Some(instance.target()),
+        supersede: true,
+        ..Start::default()
+    };
+    env.engine().start(conn, &run, options).await.map_err(|error| match error {
+        StartError::Engine(engine::EngineError::Database(error)) => error.into(),
+        other => Fault::retry("not_started", other.to_string()),
+    })?;
+    if let Some((kind, data)) = Decommission::told(instance, &run) {
+        let owner = instance.owner();
+        let event =
+            domain::event::NewEvent::of_project(owner, kind, instance.id, &data, &call.correlation_id);
+        outbox::insert(conn, &event).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,192 @@
+//! Retiring: nothing new uses the artifact at once; it ends when its grace period is over and the last user has let go,
+//! rollback targets and versions included. Its bytes are kept for another grace period and then deleted, unless another
+//! registration needs them. Who still uses it is listed by every look.
+//!
+//! Each decision is one transaction with the artifact held still: a use that begins meanwhile either comes first and is
+//! waited for, or finds the artifact retired. Which bytes go is decided, and told to those who register, before any goes.
+
+use std::time::Duration;
+
+use activities::Env;
+use activities::artifact_uses::ListUses;
+use activities::delete_bytes::DeleteBytes;
+use activities::list_manifests::ListManifests;
+use domain::artifact::{Lifecycle, LifecycleMove};
+use domain::{Digest, ErrorCode, EventType, Permission, PolicyKey};
+use engine::{Fault, Halt, PlannedStep, Run, Workflow};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sqlx::PgConnection;
+use store::app_artifacts::{self, AppArtifact};
+use store::policies;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::tell::tell;
+use super::{deprecate, is_legal, locked};
+use crate::action::{Action, Refused, Requester};
+use crate::version::When;
+
+/// How long the first look waits for the next; later ones wait twice as long each, up to the longest.
+const FIRST_WAIT: Duration = Duration::from_secs(60);
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+
+pub struct RetireArtifact;
+
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({ "when": "unused", "reason": "Out of support." }))]
+pub struct RetireArtifactInput {
+    /// Kept in the audit log.
+    #[serde(default)]
+    #[schema(max_length = 1000)]
+    pub reason: Option<String>,
+    #[serde(default)]
+    pub when: When,
+}
+
+impl Action for RetireArtifact {
+    type Subject = AppArtifact;
+    type Input = RetireArtifactInput;
+    type Run = Withdrawal;
+
+    const VERB: &'static str = "retire";
+    const OPERATION: &'static str = "retire_artifact";
+    const SUMMARY: &'static str = "Take an artifact out of use for good, once nothing uses it";
+    const PERMISSION: Permission = Permission::AppsArtifactRetire;
+    const REFUSES: &'static [ErrorCode] = &[ErrorCode::VersionInUse];
+
+    fn is_legal(artifact: &AppArtifact) -> bool {
+        is_legal::<RetireArtifact>(artifact)
+    }
+
+    fn reason(input: &RetireArtifactInput) -> Option<&str> {
+        input.reason.as_deref()
+    }
+
+    async fn begin(
+        conn: &mut PgConnection,
+        artifact: &AppArtifact,
+        input: RetireArtifactInput,
+        by: Requester,
+    ) -> Result<Withdrawal, Refused> {
+        let subject = artifact.policy_subject();
+        let kept = policies::resolve(conn, PolicyKey::RetireGraceSeconds, subject).await?.value;
+        let keep_seconds = kept.as_u64().unwrap_or_default();
+        let grace_seconds = match input.when {
+            When::Unused => keep_seconds,
+            When::Now => {
+                require_unused(conn, artifact).await?;
+                0
+            }
+        };
+        Ok(Withdrawal { artifact_id: artifact.id, grace_seconds, keep_seconds, by })
+    }
+}
+
+async fn require_unused(conn: &mut PgConnection, artifact: &AppArtifact) -> Result<(), Refused> {
+    let uses = app_artifacts::uses(conn, artifact).await?;
+    if uses.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "{} instances, {} versions and {} releases of the platform use the artifact.",
+        uses.instances.len(),
+        uses.versions.len(),
+        uses.releases.len()
+    );
+    Err(Refused::no(ErrorCode::VersionInUse, message).with("references", json!(uses)))
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Withdrawal {
+    pub artifact_id: Uuid,
+    /// Before it ends.
+    pub grace_seconds: u64,
+    /// After it ended, until its bytes go.
+    pub keep_seconds: u64,
+    pub by: Requester,
+}
+
+impl Workflow for Withdrawal {
+    const NAME: &'static str = "artifact.retire";
+    const PLAN: &'static [PlannedStep] = &[
+        PlannedStep::transact("mark_deprecated"),
+        PlannedStep::sleep("grace_period"),
+        PlannedStep::activity("list_uses"),
+        PlannedStep::wait("use_ended"),
+        PlannedStep::transact("mark_retired"),
+        PlannedStep::sleep("keep_bytes"),
+        PlannedStep::activity("list_manifests"),
+        PlannedStep::transact("let_go"),
+        PlannedStep::activity("delete_bytes"),
+        PlannedStep::transact("mark_deleted"),
+    ];
+    type Env = Env;
+
+    async fn run(&self, run: &mut Run<Env>) -> Result<(), Halt> {
+        run.pivot();
+        let (id, correlation_id) = (self.artifact_id, run.correlation_id().to_owned());
+        run.transact("mark_deprecated", |conn| {
+            Box::pin(deprecate::mark(conn, id, self.by.clone(), correlation_id.clone()))
+        })
+        .await?;
+        run.sleep("grace_period", Duration::from_secs(self.grace_seconds)).await?;
+        let mut wait = FIRST_WAIT;
+        for look in 0_u32.. {
+            let unused = run.step_for(look, ListUses { artifact_id: id }).await?.is_empty();
+            if unused && self.retired(run, look, &correlation_id).await? {
+                break;
+            }
+            let _: Option<Value> = run.wait_until("use_ended", look, wait).await?;
+            wait = (wait * 2).min(LONGEST_WAIT);
+        }
+        run.sleep("keep_bytes", Duration::from_secs(self.keep_seconds)).await?;
+        let all = run.step(ListManifests { artifact_id: id }).await?;
+        let going = run.transact("let_go", |conn| Box::pin(let_go(conn, id, all.clone()))).await?;
+        run.step(DeleteBytes { artifact_id: id, going }).await?;
+        run.transact("mark_deleted", |conn| Box::pin(mark_deleted(conn, id))).await
+    }
+}
+
+impl Withdrawal {
+    async fn retired(&self, run: &mut Run<Env>, look: u32, correlation_id: &str) -> Result<bool, Halt> {
+        run.transact_for("mark_retired", look, |conn| {
+            Box::pin(retire(conn, self.clone(), correlation_id.to_owned()))
+        })
+        .await
+    }
+}
+
+/// Whether it is retired now; not while anything uses it.
+async fn retire(conn: &mut PgConnection, asked: Withdrawal, correlation_id: String) -> Result<bool, Fault> {
+    let artifact = locked(conn, asked.artifact_id).await?;
+    let from = artifact.lifecycle()?;
+    if from == Lifecycle::Retired {
+        return Ok(true);
+    }
+    if !app_artifacts::uses(conn, &artifact).await?.is_empty() {
+        return Ok(false);
+    }
+    if !app_artifacts::move_lifecycle(conn, artifact.id, from, LifecycleMove::Retire).await? {
+        let why = format!("the artifact is {} and cannot be retired", from.as_str());
+        return Err(Fault::needs_operator("state_conflict", why));
+    }
+    tell(conn, &artifact, EventType::ArtifactRetired, &asked.by, &correlation_id).await?;
+    Ok(true)
+}
+
+/// The manifests that go with it; those that another registration needs are not among them.
+async fn let_go(conn: &mut PgConnection, id: Uuid, all: Vec<Digest>) -> Result<Vec<Digest>, Fault> {
+    let artifact = locked(conn, id).await?;
+    let used = !app_artifacts::uses(conn, &artifact).await?.is_empty();
+    if used || artifact.lifecycle()? != Lifecycle::Retired {
+        let why = "the artifact is used again, or not retired any more: its bytes stay";
+        return Err(Fault::needs_operator("still_in_use", why));
+    }
+    Ok(app_artifacts::let_go(conn, &artifact, &all).await?)
+}
+
+async fn mark_deleted(conn: &mut PgConnection, id: Uuid) -> Result<(), Fault> {
+    Ok(app_artifacts::mark_deleted(conn, id).await?)
+}

@@ -1,0 +1,120 @@
+//! Nodes that fell silent are given up for lost, and what ran there has failed; a node that speaks again and still has its
+//! workloads has them back, as if nothing had been.
+
+use std::time::Duration;
+
+use activities::Env;
+use activities::instance;
+use domain::event::NewEvent;
+use domain::{EventType, InstanceStatus, NodeStatus, StatusReason};
+use engine::{Fault, Halt, Missed, OnExhausted, Overlap, PlannedStep, Run, Schedule, Workflow};
+use node_protocol::{WorkloadReport, WorkloadState};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sqlx::PgConnection;
+use store::app_instance_artifacts::Standing;
+use store::app_instances::{self, AppInstance, Why};
+use store::nodes::{self, Node};
+use store::{app_instance_releases, outbox};
+use uuid::Uuid;
+
+/// A look that was missed is not made up for: the next one sees the same.
+pub const QUARTER_MINUTELY: Schedule =
+    Schedule { name: "lost_nodes", cron: "*/15 * * * * *", missed: Missed::Skip, overlap: Overlap::Skip };
+
+/// Six reports that did not come.
+const SILENT_FOR: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct WatchNodes {}
+
+impl Workflow for WatchNodes {
+    const NAME: &'static str = "platform.watch_nodes";
+    const PLAN: &'static [PlannedStep] =
+        &[PlannedStep::transact("give_up_silent"), PlannedStep::transact("take_back_returned")];
+    const ON_EXHAUSTED: OnExhausted = OnExhausted::Unwind;
+    type Env = Env;
+
+    async fn run(&self, run: &mut Run<Env>) -> Result<(), Halt> {
+        let correlation_id = run.correlation_id().to_owned();
+        let lost: u32 = {
+            let correlation_id = correlation_id.clone();
+            run.transact("give_up_silent", move |conn| {
+                let correlation_id = correlation_id.clone();
+                Box::pin(async move { give_up(conn, &correlation_id).await })
+            })
+            .await?
+        };
+        let back: u32 = run
+            .transact("take_back_returned", move |conn| {
+                let correlation_id = correlation_id.clone();
+                Box::pin(async move { take_back(conn, &correlation_id).await })
+            })
+            .await?;
+        run.output(&json!({ "nodes_lost": lost, "instances_recovered": back })).await
+    }
+}
+
+async fn give_up(conn: &mut PgConnection, correlation_id: &str) -> Result<u32, Fault> {
+    let mut lost = 0;
+    for id in nodes::silent(conn, SILENT_FOR.as_secs_f64()).await? {
+        let Some(node) = nodes::find_locked(conn, id).await? else { continue };
+        if !nodes::move_to(conn, id, node.status()?, NodeStatus::Unavailable).await? {
+            continue;
+        }
+        lost += 1;
+        let running = app_instances::on_node(conn, id, InstanceStatus::Running).await?;
+        for instance in &running {
+            fail(conn, *instance, &node, correlation_id).await?;
+        }
+        let data = json!({
+            "id": id, "name": node.name, "last_seen_at": node.last_seen_at, "instances": running,
+        });
+        outbox::insert(conn, &NewEvent::of_platform(EventType::NodesLost, id, &data, correlation_id)).await?;
+    }
+    Ok(lost)
+}
+
+async fn fail(conn: &mut PgConnection, id: Uuid, node: &Node, correlation_id: &str) -> Result<(), Fault> {
+    instance::held(conn, id).await?;
+    let why = Why {
+        reason: StatusReason::NodeUnreachable,
+        message: format!("the node {} has not been heard of for {} s", node.name, SILENT_FOR.as_secs()),
+    };
+    let (from, to) = (InstanceStatus::Running, InstanceStatus::Failed);
+    if app_instances::move_to(conn, id, from, to, Some(&why)).await? {
+        instance::tell(conn, id, EventType::InstanceFailed, "watch", correlation_id).await?;
+    }
+    Ok(())
+}
+
+async fn take_back(conn: &mut PgConnection, correlation_id: &str) -> Result<u32, Fault> {
+    let mut back = 0;
+    for (id, node) in app_instances::unreachable_on_live_nodes(conn).await? {
+        let Some(node) = nodes::find(conn, node).await? else { continue };
+        let now = instance::held(conn, id).await?;
+        let waits =
+            now.status()? == InstanceStatus::Failed && now.reason()? == Some(StatusReason::NodeUnreachable);
+        if waits && still_runs(conn, &now, &node).await? {
+            use InstanceStatus::{Deploying, Failed, Running};
+            app_instances::move_to(conn, id, Failed, Deploying, None).await?;
+            app_instances::move_to(conn, id, Deploying, Running, None).await?;
+            instance::tell(conn, id, EventType::InstanceRunning, "recover", correlation_id).await?;
+            back += 1;
+        }
+    }
+    Ok(back)
+}
+
+/// Whether the node's last report shows the very workload that serves.
+async fn still_runs(conn: &mut PgConnection, instance: &AppInstance, node: &Node) -> Result<bool, Fault> {
+    let serving = app_instance_releases::find(conn, instance.id, Standing::Serving).await?;
+    let Some(serving) = serving else { return Ok(false) };
+    let report = node.report.clone().unwrap_or(Value::Null);
+    let all: Vec<WorkloadReport> = serde_json::from_value(report["workloads"].clone()).unwrap_or_default();
+    Ok(all.iter().any(|workload| {
+        workload.instance_id == instance.id
+            && workload.generation == serving.generation
+            && workload.state == WorkloadState::Running
+    }))
+}
