@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::workflow::WorkflowHandle;
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Allocation {
     pub id: Uuid,
@@ -25,6 +27,14 @@ pub struct Allocation {
     pub updated_at: DateTime<Utc>,
     pub activated_at: Option<DateTime<Utc>>,
     pub released_at: Option<DateTime<Utc>>,
+}
+
+/// The allocation together with the run that ends what stands on it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AllocationWithRun {
+    #[serde(flatten)]
+    pub allocation: Allocation,
+    pub workflow: WorkflowHandle,
 }
 
 /// What is left out is decided by the server: a whole machine has all the node has, a slice no GPU, one core, one GiB.

@@ -1,16 +1,81 @@
 //! An app instance: one deployment of an app's version, with the values the server decided.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
 use domain::{
     ControlPlaneScope, InstanceStatus, OperatingMode, ReasonKind, RuntimeBackend, StatusReason,
     TenantBoundaryMode,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::workflow::WorkflowHandle;
+
+/// Asks for an instance. What is left out the server decides, and answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({ "app_slug": "hello", "version": "1.0.0", "display_name": "First try" }))]
+pub struct NewAppInstance {
+    #[schema(pattern = "^[a-z0-9][a-z0-9-]{1,62}$")]
+    pub app_slug: String,
+    #[schema(pattern = "^[0-9A-Za-z][0-9A-Za-z.+_-]{0,63}$")]
+    pub version: String,
+    /// For people.
+    #[schema(min_length = 1, max_length = 200)]
+    pub display_name: String,
+    /// The first that the project's policy allows, unless given.
+    #[serde(default)]
+    pub operating_mode: Option<OperatingMode>,
+    #[serde(default)]
+    pub control_plane_scope: Option<ControlPlaneScope>,
+    /// As the version's `config_schema` says; its defaults are filled in.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub config: Option<Map<String, Value>>,
+    /// As the version's `placement_schema` says, or else `{allocation_id}`; without one the first allocation that passes
+    /// every predicate is taken.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub placement_intent: Option<Map<String, Value>>,
+    #[serde(default)]
+    pub resources: Option<WantedResources>,
+    /// One of the version's image variants; the one that fits the accelerator, unless given.
+    #[serde(default)]
+    #[schema(pattern = "^[a-z0-9][a-z0-9._-]{0,62}$")]
+    pub variant: Option<String>,
+    /// An artifact of this very version to run instead of the one that was frozen for it.
+    #[serde(default)]
+    pub artifact_id: Option<Uuid>,
+    /// Packages beside the version's own, by PEP 508 specifiers.
+    #[serde(default)]
+    #[schema(max_items = 50)]
+    pub packages: Vec<String>,
+    /// Class of the version's credentials to the project's credential.
+    #[serde(default)]
+    pub credentials: BTreeMap<String, Uuid>,
+}
+
+/// What of a node the instance should get; within the version's bounds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WantedResources {
+    #[serde(default)]
+    #[schema(maximum = 65536)]
+    pub gpu_count: Option<u32>,
+    #[serde(default)]
+    #[schema(maximum = 65536)]
+    pub cpu_cores: Option<u32>,
+    #[serde(default)]
+    #[schema(maximum = 65536)]
+    pub memory_gib: Option<u32>,
+    /// The node's port for the version's first port; a free one, unless given.
+    #[serde(default)]
+    #[schema(minimum = 1024, maximum = 65535)]
+    pub host_port: Option<u16>,
+}
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AppInstance {
@@ -38,7 +103,9 @@ pub struct AppInstance {
     pub artifacts: Vec<InstanceArtifact>,
     pub operator_service_account_id: Option<Uuid>,
     pub last_operation: Option<Value>,
-    pub allowed_actions: Vec<InstanceAction>,
+    /// What may be asked of it now, by the last word of the path.
+    #[schema(example = json!(["upgrade", "decommission"]))]
+    pub allowed_actions: Vec<String>,
     pub correlation_id: String,
     pub created_at: DateTime<Utc>,
     pub activated_at: Option<DateTime<Utc>>,
@@ -57,12 +124,6 @@ pub struct InstanceArtifact {
     pub name: String,
     pub artifact_id: Uuid,
     pub digest: String,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum InstanceAction {
-    Decommission,
 }
 
 /// The instance together with the run that acts on it.
@@ -90,6 +151,25 @@ pub struct InstanceEndpoint {
     /// Makes the address reachable from elsewhere.
     pub tunnel_command: String,
     /// What the node told last: `healthy`, `unhealthy` or `unknown`.
+    pub health: String,
+}
+
+/// One part of an instance, as its node saw it last.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct InstanceMember {
+    /// Its name and the generation of its workload.
+    pub id: String,
+    pub allocation_id: Option<Uuid>,
+    pub node_id: Uuid,
+    /// Which part of the instance; an instance of one container has the member `main`.
+    pub component_key: String,
+    /// Rises with every change of the instance.
+    pub generation: i64,
+    /// Always `node` for what the node agent runs.
+    pub role: String,
+    /// `created`, `running`, `exited`, or `unreachable` where the node is lost.
+    pub status: String,
+    /// `healthy`, `unhealthy` or `unknown`.
     pub health: String,
 }
 

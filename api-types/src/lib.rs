@@ -12,6 +12,9 @@ pub mod catalog;
 pub mod entitlement;
 pub mod error;
 pub mod federated_trust;
+pub mod instance_plan;
+pub mod intent;
+pub mod leftover;
 pub mod manifest;
 pub mod me;
 pub mod member;
@@ -19,6 +22,7 @@ pub mod node;
 pub mod operate;
 pub mod organization;
 pub mod page;
+pub mod platform_release;
 pub mod policy;
 pub mod process;
 pub mod project;
@@ -26,19 +30,19 @@ pub mod registry;
 pub mod role;
 pub mod schedule;
 pub mod service_account;
+pub mod signing_key;
 pub mod submission;
 pub mod token;
 pub mod workflow;
 pub mod wrapping;
 
-pub use allocation::{Allocation, NewAllocation};
+pub use allocation::{Allocation, AllocationWithRun, NewAllocation};
 pub use app_instance::{
-    AppInstance, AppInstanceWithRun, InstanceAccess, InstanceAction, InstanceArtifact, InstanceEndpoint,
-    InstanceReason, TeardownReceipt,
+    AppInstance, AppInstanceWithRun, InstanceAccess, InstanceArtifact, InstanceEndpoint, InstanceMember,
+    InstanceReason, NewAppInstance, TeardownReceipt, WantedResources,
 };
 pub use artifact::{
-    Artifact, ArtifactReference, ArtifactRevoked, NewArtifact, NewPublishIntent, NewPullIntent,
-    NewSigningKey, PublishIntent, PullIntent, SigningKey, WrappedCredential,
+    Artifact, ArtifactAccepted, ArtifactReference, ArtifactRevoked, ArtifactSlot, NewArtifact,
 };
 pub use audit::{AuditActor, AuditEntry, AuditResult};
 pub use bulk_retry::{BulkRetry, BulkRetryFilter, BulkRetryReport, BulkVerdict, Verdict};
@@ -48,6 +52,12 @@ pub use catalog::{
 pub use entitlement::{EffectiveEntitlement, Entitlement, EntitlementSet, ModeAndScope, SetEntitlement};
 pub use error::{ErrorEnvelope, Invalid, Problem};
 pub use federated_trust::{FederatedTrust, NewFederatedTrust};
+pub use instance_plan::{EffectiveInstance, InstancePlan, InstancePlanStep, PlanInstance, PlannedAction};
+pub use intent::{
+    NewPlatformPullIntent, NewPublishIntent, NewPullIntent, PublishIntent, PullIntent, UploadProgress,
+    WrappedCredential,
+};
+pub use leftover::{ResourceLeak, TeardownDebt};
 pub use manifest::ValidManifest;
 pub use me::{Me, MyGrant};
 pub use member::{Member, MemberPatch, NewMember};
@@ -55,6 +65,7 @@ pub use node::{NewNode, Node, NodeAction, NodeWithToken};
 pub use operate::{Operate, Operated};
 pub use organization::{NewOrganization, Organization, OrganizationPatch};
 pub use page::Page;
+pub use platform_release::{NewPlatformArtifact, NewPlatformRelease, PlatformArtifact, PlatformRelease};
 pub use policy::{Policy, PolicyValue, SetPolicy};
 pub use process::Version;
 pub use project::{NewProject, Project, ProjectPatch};
@@ -68,6 +79,7 @@ pub use service_account::{
     NewServiceAccount, RotateKey, ServiceAccount, ServiceAccountKey, ServiceAccountStatus,
     ServiceAccountWithKey,
 };
+pub use signing_key::{NewSigningKey, SigningKey};
 pub use submission::{ApproveSubmission, RejectSubmission, Submission, SubmissionDetail, SubmissionStatus};
 pub use token::{AccessToken, OAuthError, ServiceAccountTokenRequest, TokenExchangeRequest};
 pub use workflow::{

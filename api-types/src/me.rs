@@ -21,6 +21,8 @@ pub struct Me {
 pub struct MyGrant {
     pub org_id: Option<Uuid>,
     pub project_id: Option<Uuid>,
+    /// The project's short name.
+    pub project_slug: Option<String>,
     pub role: String,
     pub permissions: Vec<Permission>,
 }

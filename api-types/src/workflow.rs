@@ -134,9 +134,7 @@ pub struct WorkflowRunDetail {
     #[serde(flatten)]
     pub run: WorkflowRun,
     /// Redacted, as are the steps' inputs and outputs.
-    #[schema(value_type = Object)]
     pub input: Value,
-    #[schema(value_type = Option<Object>)]
     pub output: Option<Value>,
     pub steps: Vec<Step>,
 }
@@ -155,9 +153,7 @@ pub struct Step {
     /// Tries so far, forward and undoing.
     pub attempt: i32,
     pub undo_attempt: i32,
-    #[schema(value_type = Option<Object>)]
     pub input: Option<Value>,
-    #[schema(value_type = Option<Object>)]
     pub output: Option<Value>,
     #[schema(value_type = Option<Object>)]
     pub error: Option<Value>,

@@ -3,16 +3,19 @@
 
 use std::time::Duration;
 
-use api_types::WorkflowHandle;
+use api_types::{RunStatus, WorkflowHandle};
 use axum::Json;
 use axum::extract::{FromRequestParts, State as Shared};
 use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use domain::event::NewEvent;
 use domain::{ErrorCode, Scope};
-use engine::{Start, Started};
+use engine::inspect::{RunFilter, runs};
+use engine::{Start, Started, Workflow};
 use serde::Serialize;
 use serde_json::json;
 use sqlx::PgConnection;
+use store::outbox;
 use utoipa::ToSchema;
 use uuid::Uuid;
 use workflows::action::{Action, Refused, Requester, Subject, Visitor, allowed_actions};
@@ -22,10 +25,9 @@ use crate::endpoint::{Endpoint, text_like};
 use crate::error::ApiError;
 use crate::etag::IfMatch;
 use crate::mutation::{Answer, Change, Mutation};
-use crate::params::Params;
 use crate::router::Route;
 use crate::state::State;
-use crate::wait;
+use crate::wait::{self, Wait};
 use crate::workflows::{find, present};
 
 /// How the API finds and shows what actions act on.
@@ -37,7 +39,7 @@ pub(crate) trait Resource: Subject {
     /// What of the path says which one is meant.
     type Key: FromRequestParts<State> + Send + Sync + 'static;
     /// As it is read.
-    type Shown: Serialize;
+    type Shown: Serialize + Send + Sync;
     /// As it is answered: with the run.
     type Accepted: Serialize + ToSchema;
 
@@ -48,8 +50,13 @@ pub(crate) trait Resource: Subject {
         key: &Self::Key,
     ) -> impl Future<Output = Result<Option<Self>, ApiError>> + Send;
 
-    fn shown(&self, caller: &Caller) -> Self::Shown;
-    fn accepted(&self, caller: &Caller, workflow: WorkflowHandle) -> Self::Accepted;
+    fn shown(
+        &self,
+        conn: &mut PgConnection,
+        caller: &Caller,
+    ) -> impl Future<Output = Result<Self::Shown, ApiError>> + Send;
+
+    fn accepted(shown: Self::Shown, workflow: WorkflowHandle) -> Self::Accepted;
 }
 
 /// The routes of every registered action on `R`.
@@ -82,7 +89,7 @@ where
         .answers::<<A::Subject as Resource>::Accepted>(202, "Started; `Location` is where to follow the run.")
         .answers::<<A::Subject as Resource>::Accepted>(
             200,
-            "With `wait`: the run has settled; `workflow.status` says how.",
+            "With `wait`: the run has settled; `workflow.status` says how. Or it was done before.",
         )
         .refuses(&missing)
         .refuses(&[ErrorCode::PreconditionFailed])
@@ -90,15 +97,13 @@ where
 }
 
 /// What is read from a request before its body.
-type Request<R> = (<R as Resource>::Key, IfMatch, Params);
+type Request<R> = (<R as Resource>::Key, IfMatch, Wait);
 
 async fn act<A: Action<Subject: Resource>>(
     Shared(state): Shared<State>,
-    (key, if_match, mut params): Request<A::Subject>,
+    (key, if_match, Wait(wait)): Request<A::Subject>,
     change: Mutation<A::Input>,
 ) -> Result<Response, ApiError> {
-    let wait = wait::asked(&mut params);
-    params.finish()?;
     let caller = change.caller.clone();
     let (run, answer) = begin::<A>(&state, &key, &if_match, change).await?;
     match wait {
@@ -114,24 +119,64 @@ async fn begin<A: Action<Subject: Resource>>(
     if_match: &IfMatch,
     mut change: Mutation<A::Input>,
 ) -> Result<(Uuid, Response), ApiError> {
-    let subject = A::Subject::find_locked(&mut change.tx, &change.caller, key).await?;
-    let subject = subject.ok_or_else(|| ApiError::plain(A::Subject::MISSING))?;
-    if_match.require(&subject.shown(&change.caller))?;
-    if !A::is_legal(&subject) {
-        return Err(illegal::<A>(&subject));
-    }
+    let subject = found::<A::Subject>(&mut change.tx, &change.caller, key).await?;
+    let before = subject.shown(&mut change.tx, &change.caller).await?;
+    if_match.require(&before)?;
     let reason = A::reason(&change.body).map(str::to_owned);
+    if A::is_begun(&subject)
+        && let Some(run) = newest_run::<A>(&mut change.tx, &subject).await?
+    {
+        let handle = handle(&mut change.tx, change.caller.scope, run).await?;
+        let told = Change::of(A::Subject::KIND, subject.id()).because(reason);
+        return Ok((run, change.commit(told, accepted::<A::Subject>(before, handle)?).await?));
+    }
+    if !A::is_legal(&subject) {
+        return Err(in_the_way::<A>(&mut change.tx, &subject).await?);
+    }
     let by = requester(&change.caller, reason.clone());
     let mut started = start::<A>(state, &mut change, &subject, by).await?;
+    let now = found::<A::Subject>(&mut change.tx, &change.caller, key).await?;
+    let after = now.shown(&mut change.tx, &change.caller).await?;
     let handle = handle(&mut change.tx, change.caller.scope, started.id).await?;
     let told = Change::of(A::Subject::KIND, subject.id())
         .from(&json!({ "status": subject.state() }))
-        .to(&json!({ "workflow_id": started.id }))
+        .to(&json!({ "status": now.state(), "workflow_id": started.id }))
         .because(reason);
-    let answer = accepted(&subject, &change.caller, handle)?;
-    let answer = change.commit(told, answer).await?;
+    let answer = change.commit(told, accepted::<A::Subject>(after, handle)?).await?;
     started.begin();
     Ok((started.id, answer))
+}
+
+async fn found<R: Resource>(conn: &mut PgConnection, caller: &Caller, key: &R::Key) -> Result<R, ApiError> {
+    R::find_locked(conn, caller, key).await?.ok_or_else(|| ApiError::plain(R::MISSING))
+}
+
+async fn newest_run<A: Action>(
+    conn: &mut PgConnection,
+    subject: &A::Subject,
+) -> Result<Option<Uuid>, ApiError> {
+    let filter = RunFilter { kind: Some(A::Run::NAME.to_owned()), ..about(subject) };
+    Ok(runs(conn, &filter).await?.pop().map(|run| run.id))
+}
+
+/// The newest run about the subject.
+fn about<S: Subject>(subject: &S) -> RunFilter {
+    RunFilter { target: Some(subject.target()), limit: 1, ..RunFilter::default() }
+}
+
+/// A run that acts on the subject, or else the subject's own state.
+async fn in_the_way<A: Action<Subject: Resource>>(
+    conn: &mut PgConnection,
+    subject: &A::Subject,
+) -> Result<ApiError, ApiError> {
+    let newest = runs(conn, &about(subject)).await?.pop();
+    let Some(holder) = newest.filter(|run| !run.state.is_terminal()) else {
+        return Ok(illegal::<A>(subject));
+    };
+    Ok(ApiError::plain(ErrorCode::OperationInProgress)
+        .with("workflow_id", json!(holder.id))
+        .with("kind", holder.kind)
+        .with("status", holder.state.as_str()))
 }
 
 async fn handle(conn: &mut PgConnection, scope: Scope, run: Uuid) -> Result<WorkflowHandle, ApiError> {
@@ -170,19 +215,33 @@ async fn start<A: Action<Subject: Resource>>(
         correlation_id: change.caller.context.correlation_id.to_string(),
         trace_id: change.caller.context.trace_parent.as_ref().map(|parent| parent.trace_id().to_owned()),
         target: Some(subject.target()),
+        supersede: A::SUPERSEDES,
         ..Start::default()
     };
-    Ok(state.engine.start(&mut change.tx, &run, options).await?)
+    let correlation_id = options.correlation_id.clone();
+    let started = state.engine.start(&mut change.tx, &run, options).await?;
+    if let Some((kind, data)) = A::told(subject, &run) {
+        let event = NewEvent::of_project(subject.owner(), kind, subject.id(), &data, &correlation_id);
+        outbox::insert(&mut change.tx, &event).await?;
+    }
+    Ok(started)
 }
 
-fn accepted<R: Resource>(subject: &R, caller: &Caller, handle: WorkflowHandle) -> Result<Answer, ApiError> {
-    let location = handle.href.clone();
-    let answer = Answer::json(StatusCode::ACCEPTED, &subject.accepted(caller, handle))?;
-    Ok(answer.with(header::LOCATION, location).with(header::RETRY_AFTER, "1".to_owned()))
+/// A run that is over already is answered as such.
+pub(crate) fn accepted<R: Resource>(shown: R::Shown, handle: WorkflowHandle) -> Result<Answer, ApiError> {
+    let (location, over) = (handle.href.clone(), is_over(handle.status));
+    let status = if over { StatusCode::OK } else { StatusCode::ACCEPTED };
+    let answer = Answer::json(status, &R::accepted(shown, handle))?.with(header::LOCATION, location);
+    Ok(if over { answer } else { answer.with(header::RETRY_AFTER, "1".to_owned()) })
+}
+
+fn is_over(status: RunStatus) -> bool {
+    use RunStatus::{Cancelled, Compensated, Failed, Succeeded};
+    matches!(status, Succeeded | Failed | Compensated | Cancelled)
 }
 
 /// What became of it, or what was accepted when the time is up.
-async fn settled<R: Resource>(
+pub(crate) async fn settled<R: Resource>(
     state: &State,
     caller: &Caller,
     key: &R::Key,
@@ -194,11 +253,10 @@ async fn settled<R: Resource>(
         return Ok(answer);
     }
     let mut tx = state.write().await?;
-    let subject = R::find_locked(&mut tx, caller, key).await?;
+    let shown = found::<R>(&mut tx, caller, key).await?.shown(&mut tx, caller).await?;
     let handle = handle(&mut tx, caller.scope, run).await?;
     tx.rollback().await?;
-    let subject = subject.ok_or_else(|| ApiError::plain(R::MISSING))?;
-    Ok(([(header::LOCATION, handle.href.clone())], Json(subject.accepted(caller, handle))).into_response())
+    Ok(([(header::LOCATION, handle.href.clone())], Json(R::accepted(shown, handle))).into_response())
 }
 
 impl From<Refused> for ApiError {

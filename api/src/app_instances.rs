@@ -1,21 +1,29 @@
-//! `P/app-instances`: what runs for a project, where it is reached, how it ended, and its end itself.
+//! `P/app-instances`: what runs for a project, where it is reached, what may be asked of it, how it ended.
 
 mod access;
-mod decommission;
+mod actions;
+mod create;
+mod members;
+mod plan;
 mod read;
 mod receipt;
+mod timeline;
 
 pub(crate) use access::access;
-pub(crate) use decommission::decommission;
+pub(crate) use create::create;
+pub(crate) use members::members;
+pub(crate) use plan::{plan, plan_new};
 pub(crate) use read::{list, show};
 pub(crate) use receipt::receipt;
+pub(crate) use timeline::{events, operations};
 
-use api_types::{AppInstance, InstanceAction, InstanceArtifact, InstanceReason};
-use domain::{ControlPlaneScope, ErrorCode, InstanceStatus, UnknownWord};
+use api_types::{AppInstance, InstanceArtifact, InstanceReason};
+use domain::{ControlPlaneScope, ErrorCode, UnknownWord};
 use sqlx::PgConnection;
 use store::app_instance_artifacts::{self, Standing};
 use store::app_instances as table;
 use uuid::Uuid;
+use workflows::action::allowed_actions;
 
 use crate::caller::Caller;
 use crate::error::ApiError;
@@ -24,12 +32,6 @@ use crate::path::Id;
 /// The instance of this project.
 async fn found(conn: &mut PgConnection, caller: &Caller, id: Id) -> Result<table::AppInstance, ApiError> {
     let instance = table::find(conn, id.or(ErrorCode::AppInstanceNotFound)?).await?;
-    own(instance, caller)
-}
-
-/// The same, held still until the transaction ends.
-async fn held(conn: &mut PgConnection, caller: &Caller, id: Id) -> Result<table::AppInstance, ApiError> {
-    let instance = table::find_locked(conn, id.or(ErrorCode::AppInstanceNotFound)?).await?;
     own(instance, caller)
 }
 
@@ -49,6 +51,7 @@ async fn shown(conn: &mut PgConnection, row: table::AppInstance) -> Result<AppIn
         artifact_id: one.artifact_id,
         digest: one.digest,
     });
+    let allowed_actions = allowed_actions(&row).into_iter().map(str::to_owned).collect();
     let (status, reason) = (row.status()?, row.reason()?);
     let scope: ControlPlaneScope = row.control_plane_scope.parse().map_err(newer)?;
     Ok(AppInstance {
@@ -75,7 +78,7 @@ async fn shown(conn: &mut PgConnection, row: table::AppInstance) -> Result<AppIn
         artifacts: artifacts.collect(),
         operator_service_account_id: row.operator_service_account_id,
         last_operation: row.last_operation,
-        allowed_actions: actions(status),
+        allowed_actions,
         correlation_id: row.correlation_id,
         created_at: row.created_at,
         activated_at: row.activated_at,
@@ -85,10 +88,6 @@ async fn shown(conn: &mut PgConnection, row: table::AppInstance) -> Result<AppIn
 /// A word that only a newer release knows.
 fn newer(unknown: UnknownWord) -> ApiError {
     ApiError::internal(&unknown)
-}
-
-fn actions(status: InstanceStatus) -> Vec<InstanceAction> {
-    if status.is_terminal() { Vec::new() } else { vec![InstanceAction::Decommission] }
 }
 
 async fn shown_all(
@@ -104,4 +103,10 @@ async fn shown_all(
 
 fn project(caller: &Caller) -> Result<Uuid, ApiError> {
     caller.scope.project().ok_or_else(|| ApiError::internal(&"a route of projects outside of one"))
+}
+
+/// Organization and project of the path.
+fn place(caller: &Caller) -> Result<(Uuid, Uuid), ApiError> {
+    let place = caller.scope.org().zip(caller.scope.project());
+    place.ok_or_else(|| ApiError::internal(&"a route of projects outside of one"))
 }

@@ -1,6 +1,7 @@
 //! `P/app-artifacts`: what an app runs, by digest. Only the project that owns an app publishes for it. Image bytes never
 //! come through here: an intent gives a credential, the image goes to the registry, and its digest is registered.
 
+mod actions;
 mod credential;
 mod publish_intent;
 mod pull_intent;
@@ -10,21 +11,22 @@ mod revoke;
 mod verify;
 
 pub(crate) use publish_intent::publish_intent;
-pub(crate) use pull_intent::pull_intent;
+pub(crate) use pull_intent::{issue as issue_pull, pull_intent};
 pub(crate) use read::{list, show};
 pub(crate) use register::register;
 pub(crate) use revoke::revoke;
 pub(crate) use verify::verify;
 
-use api_types::Artifact;
+use api_types::{Artifact, ArtifactSlot, Invalid};
 use domain::ErrorCode;
-use domain::artifact::{Channel, Lifecycle, Trust};
+use domain::artifact::{Channel, Trust};
 use domain::event::{EventType, NewEvent};
-use domain::manifest::{ArtifactKind, SourceType};
+use domain::manifest::ArtifactKind;
 use sqlx::PgConnection;
 use store::app_artifacts::AppArtifact;
-use store::outbox;
+use store::{apps, outbox};
 use uuid::Uuid;
+use workflows::action::allowed_actions;
 
 use crate::caller::Caller;
 use crate::error::ApiError;
@@ -37,29 +39,48 @@ fn place(caller: &Caller) -> Result<(Uuid, Uuid), ApiError> {
     }
 }
 
-/// Nobody's yet is anybody's who may publish here.
-fn require_owner(owner: Option<Uuid>, project: Uuid) -> Result<(), ApiError> {
-    if owner.is_none_or(|owner| owner == project) {
+/// The catalog says whose an app is; that never changes.
+async fn require_owner(conn: &mut PgConnection, app_slug: &str, project: Uuid) -> Result<(), ApiError> {
+    let app = apps::find(conn, app_slug).await?;
+    let app = app.ok_or_else(|| ApiError::plain(ErrorCode::AppNotFound))?;
+    if app.owner_project_id == project {
         return Ok(());
     }
     let message = "Only the project that owns the app publishes artifacts for it.";
     Err(ApiError::new(ErrorCode::OwnershipRequired, message))
 }
 
+/// All that is wrong with a request, told at once.
+#[derive(Default)]
+pub(crate) struct Problems(Vec<Invalid>);
+
+impl Problems {
+    pub(crate) fn add(&mut self, pointer: &str, message: impl Into<String>) {
+        self.0.push(Invalid { pointer: pointer.to_owned(), message: message.into() });
+    }
+
+    pub(crate) fn finish(self) -> Result<(), ApiError> {
+        if self.0.is_empty() { Ok(()) } else { Err(ApiError::listing(ErrorCode::ValidationError, self.0)) }
+    }
+}
+
 fn shown(row: AppArtifact) -> Result<Artifact, ApiError> {
     let (lifecycle_state, trust_state) = (row.lifecycle()?, row.trust()?);
-    let blob = row.artifact_kind == ArtifactKind::Blob.as_str();
-    let artifact_kind = if blob { ArtifactKind::Blob } else { ArtifactKind::Oci };
+    let allowed_actions = allowed(&row, trust_state);
+    let is_blob = row.artifact_kind == ArtifactKind::Blob.as_str();
+    let artifact_kind = if is_blob { ArtifactKind::Blob } else { ArtifactKind::Oci };
     Ok(Artifact {
         id: row.id,
         org_id: row.org_id,
         project_id: row.project_id,
-        app_slug: row.app_slug,
-        app_version: row.app_version,
-        artifact_name: row.artifact_name,
-        variant: row.variant,
-        artifact_kind,
-        source_type: if blob { SourceType::ArtifactStore } else { SourceType::OciRegistry },
+        slot: ArtifactSlot {
+            app_slug: row.app_slug,
+            app_version: row.app_version,
+            artifact_name: row.artifact_name,
+            variant: row.variant,
+            artifact_kind,
+            source_type: artifact_kind.source_type(),
+        },
         repository: row.repository,
         source_uri: row.source_uri,
         tag: row.tag,
@@ -72,7 +93,7 @@ fn shown(row: AppArtifact) -> Result<Artifact, ApiError> {
         trust_state,
         channels: row.channels.iter().filter_map(|word| word.parse::<Channel>().ok()).collect(),
         evidence: serde_json::from_value(row.evidence).unwrap_or_default(),
-        allowed_actions: allowed(lifecycle_state, trust_state),
+        allowed_actions,
         correlation_id: row.correlation_id,
         created_by: row.created_by,
         created_at: row.created_at,
@@ -80,11 +101,12 @@ fn shown(row: AppArtifact) -> Result<Artifact, ApiError> {
     })
 }
 
-fn allowed(lifecycle: Lifecycle, trust: Trust) -> Vec<String> {
+/// What the register of actions offers, and what is asked of trust. What is revoked goes nowhere but out.
+fn allowed(artifact: &AppArtifact, trust: Trust) -> Vec<String> {
     let revoked = trust == Trust::Revoked;
     let of_trust: &[&str] = if revoked { &[] } else { &["verify", "revoke"] };
-    let of_life = lifecycle.allowed().iter().filter(|act| !revoked || **act != "promote");
-    of_trust.iter().chain(of_life).map(|act| (*act).to_owned()).collect()
+    let of_life = allowed_actions(artifact).into_iter().filter(|act| !revoked || *act != "promote");
+    of_trust.iter().copied().chain(of_life).map(str::to_owned).collect()
 }
 
 /// What subscribers hear of an artifact.

@@ -1,5 +1,6 @@
-//! Where artifacts are kept, and how credentials for it are handed over.
+//! Where artifacts are kept, images and blobs, and how credentials for it are handed over.
 
+use clients::blobs::Blobs;
 use clients::registry::Registry;
 use clients::wrapping::{Vault, Wrapper, Wrapping};
 use domain::Secret;
@@ -11,6 +12,8 @@ use crate::error::ApiError;
 
 pub struct Depot {
     pub registry: Registry,
+    /// A platform without a store takes images alone.
+    pub blobs: Option<Blobs>,
     pub wrapping: Wrapping,
 }
 

@@ -2,12 +2,14 @@
 //! whatever goes wrong, the answer has the one error shape.
 
 use std::net::{IpAddr, SocketAddr};
+use std::ops::Deref;
+use std::sync::Arc;
 use std::time::Instant;
 
 use api_types::{ErrorEnvelope, Problem};
 use axum::extract::{ConnectInfo, FromRequestParts, MatchedPath, Request, State as Shared};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use domain::{CorrelationId, ErrorCode, TraceParent};
@@ -19,15 +21,20 @@ use crate::error::ApiError;
 use crate::state::State;
 use crate::trace::continue_trace;
 
-const REQUEST_ID: &str = "x-request-id";
-const CORRELATION_ID: &str = "x-correlation-id";
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const CORRELATION_ID: HeaderName = HeaderName::from_static("x-correlation-id");
+const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 const PROBLEM_JSON: &str = "application/problem+json";
 /// As much of a `User-Agent` as the audit log keeps.
 const USER_AGENT_LENGTH: usize = 256;
 
-/// What ties together everything a request sets off, and where the request came from.
+/// What ties together everything a request sets off, and where the request came from. Everything about a request holds on to
+/// it.
 #[derive(Clone, Debug)]
-pub(crate) struct Context {
+pub(crate) struct Context(Arc<Origin>);
+
+#[derive(Debug)]
+pub(crate) struct Origin {
     pub(crate) correlation_id: CorrelationId,
     pub(crate) trace_parent: Option<TraceParent>,
     /// The other end of the connection; behind a proxy, the proxy.
@@ -35,7 +42,15 @@ pub(crate) struct Context {
     user_agent: Option<String>,
 }
 
-impl Context {
+impl Deref for Context {
+    type Target = Origin;
+
+    fn deref(&self) -> &Origin {
+        &self.0
+    }
+}
+
+impl Origin {
     /// The beginning of an audit entry, before it is known who acts.
     pub(crate) fn entry(&self) -> NewEntry {
         NewEntry {
@@ -73,8 +88,9 @@ impl<S: Sync> FromRequestParts<S> for Context {
 pub(crate) async fn edge(Shared(state): Shared<State>, mut request: Request, next: Next) -> Response {
     let began = Instant::now();
     let (context, refusal) = identify(&request);
-    let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
-    let span = span(&request, route.as_deref(), &context);
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let route = route.as_ref().map(MatchedPath::as_str);
+    let span = span(&request, route, &context);
     let method = request.method().clone();
     let wants_problem = accepts_problem(request.headers());
     request.extensions_mut().insert(context.clone());
@@ -86,15 +102,15 @@ pub(crate) async fn edge(Shared(state): Shared<State>, mut request: Request, nex
     let mut answer = in_one_shape(answer, &context, wants_problem);
     echo(answer.headers_mut(), &context.correlation_id);
     let took = began.elapsed();
-    state.metrics.request(&method, route.as_deref(), answer.status(), took);
-    span.in_scope(|| log(answer.status(), route.as_deref(), took.as_micros() as f64 / 1e3));
+    state.metrics.request(&method, route, answer.status(), took);
+    span.in_scope(|| log(answer.status(), route, took.as_micros() as f64 / 1e3));
     answer
 }
 
 /// A caller may name its request; a name that breaks the rules is refused rather than silently replaced.
 fn identify(request: &Request) -> (Context, Option<ApiError>) {
     let headers = request.headers();
-    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    let text = |name: HeaderName| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     let mut named = headers.get_all(REQUEST_ID).iter();
     let (given, extra) = (named.next(), named.next());
     let chosen = given.map(|value| value.to_str().ok().and_then(|text| text.parse::<CorrelationId>().ok()));
@@ -106,13 +122,13 @@ fn identify(request: &Request) -> (Context, Option<ApiError>) {
             (CorrelationId::generate(), Some(ApiError::new(ErrorCode::InvalidRequest, rule)))
         }
     };
-    let context = Context {
+    let origin = Origin {
         correlation_id,
-        trace_parent: text("traceparent").and_then(TraceParent::from_header),
+        trace_parent: text(TRACE_PARENT).and_then(TraceParent::from_header),
         ip: request.extensions().get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip()),
-        user_agent: text("user-agent").map(|agent| agent.chars().take(USER_AGENT_LENGTH).collect()),
+        user_agent: text(header::USER_AGENT).map(|agent| agent.chars().take(USER_AGENT_LENGTH).collect()),
     };
-    (context, refusal)
+    (Context(Arc::new(origin)), refusal)
 }
 
 /// The fields that later code fills in (`Span::record`) must be named here.

@@ -36,6 +36,8 @@ pub(crate) struct Endpoint {
     pub(crate) own_errors: bool,
     /// Whether it changes something, as every method but GET does unless said otherwise.
     pub(crate) changes: bool,
+    /// Whether it may take longer than requests usually may.
+    pub(crate) slow: bool,
     mount: Box<dyn Fn(MethodFilter) -> MethodRouter<State>>,
 }
 
@@ -55,6 +57,7 @@ impl Endpoint {
             schemas: Vec::new(),
             own_errors: false,
             changes: true,
+            slow: false,
             mount: Box::new(move |method| on(method, handler.clone())),
         }
     }
@@ -143,6 +146,24 @@ impl Endpoint {
             ErrorCode::PayloadTooLarge,
             ErrorCode::UnsupportedMediaType,
         ])
+    }
+
+    /// Any bytes, read by the handler itself.
+    pub(crate) fn bytes(mut self) -> Endpoint {
+        let content = ContentBuilder::new().schema(Some(binary())).build();
+        let body = RequestBodyBuilder::new().content("application/octet-stream", content);
+        self.body = Some(body.required(Some(Required::True)).build());
+        self
+    }
+
+    /// No deadline but the handler's own.
+    pub(crate) fn takes_its_time(mut self) -> Endpoint {
+        self.slow = true;
+        self
+    }
+
+    pub(crate) fn answers_bytes(self, description: &str) -> Endpoint {
+        self.answer(200, description, "application/octet-stream", binary())
     }
 
     /// A question that is too long for a path: nothing happens, so there is nothing to repeat and nothing to audit.
@@ -234,6 +255,10 @@ impl Endpoint {
 
 pub(crate) fn text() -> RefOr<Schema> {
     ObjectBuilder::new().schema_type(Type::String).into()
+}
+
+fn binary() -> RefOr<Schema> {
+    text_as(KnownFormat::Binary)
 }
 
 /// A filter: whoever names it says something.

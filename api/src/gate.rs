@@ -55,7 +55,7 @@ pub(crate) async fn gate(
     let allowance = gate.state.limiter.take(standing.principal.id, standing.requests_per_minute);
     // Until the place is known, everything is as if it happened on the platform.
     let mut caller = Caller { standing, scope: Scope::Platform, operation: gate.operation, context };
-    let target = request.uri().path().to_owned();
+    let uri = request.uri().clone();
     let mut answer = if allowance.exceeded {
         let limit = caller.standing.requests_per_minute;
         ApiError::new(ErrorCode::RateLimited, format!("More than {limit} requests within a minute."))
@@ -75,7 +75,7 @@ pub(crate) async fn gate(
         }
     };
     if let Some(code) = denial(&answer) {
-        gate.record(&caller, target, code).await;
+        gate.record(&caller, uri.path().to_owned(), code).await;
     }
     allowance.tell(answer.headers_mut());
     answer

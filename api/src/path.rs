@@ -12,6 +12,11 @@ use crate::error::ApiError;
 pub(crate) struct Id(Option<Uuid>);
 
 impl Id {
+    /// Of something that was just made.
+    pub(crate) const fn of(id: Uuid) -> Id {
+        Id(Some(id))
+    }
+
     pub(crate) fn or(self, missing: ErrorCode) -> Result<Uuid, ApiError> {
         self.0.ok_or_else(|| ApiError::plain(missing))
     }

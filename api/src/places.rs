@@ -16,6 +16,8 @@ pub(crate) struct Places {
     /// Project → organization.
     projects: RwLock<HashMap<Uuid, Uuid>>,
     organizations: RwLock<HashSet<Uuid>>,
+    /// Project → slug, which never changes either.
+    slugs: RwLock<HashMap<Uuid, String>>,
 }
 
 impl Places {
@@ -35,6 +37,18 @@ impl Places {
             self.projects.write().unwrap_or_else(PoisonError::into_inner).insert(project, org);
         }
         Ok(Some(Scope::Project { org, project }))
+    }
+
+    pub(crate) async fn slug(&self, state: &State, project: Uuid) -> Result<String, ApiError> {
+        let known = self.slugs.read().unwrap_or_else(PoisonError::into_inner).get(&project).cloned();
+        if let Some(slug) = known {
+            return Ok(slug);
+        }
+        let mut tx = state.read().await?;
+        let slug = projects::slug_of(&mut tx, project).await?;
+        tx.rollback().await?;
+        self.slugs.write().unwrap_or_else(PoisonError::into_inner).insert(project, slug.clone());
+        Ok(slug)
     }
 
     pub(crate) async fn organization(&self, state: &State, org: Uuid) -> Result<Option<Scope>, ApiError> {

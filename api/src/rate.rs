@@ -5,9 +5,11 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use uuid::Uuid;
 
+const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+const STATE: HeaderName = HeaderName::from_static("ratelimit");
 const WINDOW: Duration = Duration::from_secs(60);
 /// Beyond this many principals, those whose minute is over are forgotten.
 const MANY: usize = 10_000;
@@ -58,8 +60,8 @@ impl Allowance {
     pub(crate) fn tell(self, headers: &mut HeaderMap) {
         let policy = format!("\"api\";q={};w={}", self.limit, WINDOW.as_secs());
         let state = format!("\"api\";r={};t={}", self.remaining, self.resets_in);
-        for (name, value) in [("ratelimit-policy", policy), ("ratelimit", state)] {
-            if let Ok(value) = HeaderValue::from_str(&value) {
+        for (name, value) in [(POLICY, policy), (STATE, state)] {
+            if let Ok(value) = HeaderValue::try_from(value) {
                 headers.insert(name, value);
             }
         }

@@ -13,10 +13,12 @@ use axum::routing::{MethodFilter, MethodRouter, get as plain_get};
 use axum::{Extension, Router, middleware};
 use domain::Permission::{
     AllocationsManage, AllocationsRead, AppsArtifactPublish, AppsArtifactRead, AppsArtifactRevoke,
-    AppsCatalogRead, AppsEntitlementManage, AppsEntitlementRead, AppsInstanceDelete, AppsInstanceRead,
+    AppsCatalogRead, AppsEntitlementManage, AppsEntitlementRead, AppsInstanceCreate, AppsInstanceRead,
     AppsManifestSubmit, AppsVersionManage, AuditRead, IamMemberManage, IamServiceAccountManage,
     IamServiceAccountRead, NodesManage, WorkflowsOperate, WorkflowsRead,
 };
+use store::app_artifacts::AppArtifact;
+use store::app_instances::AppInstance;
 use store::app_versions::AppVersion;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::timeout::TimeoutLayer;
@@ -28,9 +30,9 @@ use crate::gate::{Gate, Place, gate};
 use crate::state::State;
 use crate::{
     action, allocations, app_instances, artifacts, audit, auth, body, catalog, console, edge, entitlements,
-    federated_trusts, health, manifest_check, manifests, me, members, metrics, node_agent, nodes, openapi,
-    organizations, policies, projects, registry, roles, schedules, service_accounts, signing_keys,
-    submissions, wait, workflows, wrapping,
+    federated_trusts, health, leftovers, manifest_check, manifests, me, members, metrics, node_agent, nodes,
+    openapi, organizations, platform_releases, policies, projects, registry, roles, schedules,
+    service_accounts, signing_keys, submissions, uploads, wait, workflows, wrapping,
 };
 
 pub(crate) const ROOT: &str = "/api/v1";
@@ -92,16 +94,23 @@ pub(crate) fn routes() -> Vec<Route> {
         delete(PROJECT,      "/federated-trusts/{id}",             IamServiceAccountManage, federated_trusts::delete()),
 
         get   (PROJECT,      "/app-instances",                     AppsInstanceRead,        app_instances::list()),
+        post  (PROJECT,      "/app-instances",                     AppsInstanceCreate,      app_instances::create()),
         get   (PROJECT,      "/app-instances/{id}",                AppsInstanceRead,        app_instances::show()),
+        post  (PROJECT,      "/app-instances/plan",                AppsInstanceRead,        app_instances::plan_new()),
+        post  (PROJECT,      "/app-instances/{id}/plan",           AppsInstanceRead,        app_instances::plan()),
+        get   (PROJECT,      "/app-instances/{id}/events",         AppsInstanceRead,        app_instances::events()),
+        get   (PROJECT,      "/app-instances/{id}/operations",     AppsInstanceRead,        app_instances::operations()),
+        get   (PROJECT,      "/app-instances/{id}/members",        AppsInstanceRead,        app_instances::members()),
         get   (PROJECT,      "/app-instances/{id}/access",         AppsInstanceRead,        app_instances::access()),
         get   (PROJECT,      "/app-instances/{id}/receipt",        AppsInstanceRead,        app_instances::receipt()),
-        post  (PROJECT,      "/app-instances/{id}/decommission",   AppsInstanceDelete,      app_instances::decommission()),
 
         get   (PROJECT,      "/allocations",                       AllocationsRead,         allocations::list()),
         get   (PROJECT,      "/allocations/{id}",                  AllocationsRead,         allocations::show()),
         get   (ADMIN,        "/allocations",                       AllocationsRead,         allocations::list()),
         post  (ADMIN,        "/allocations",                       AllocationsManage,       allocations::create()),
         post  (ADMIN,        "/allocations/{id}/release",          AllocationsManage,       allocations::release()),
+        get   (ADMIN,        "/teardown-debts",                    NodesManage,             leftovers::debts()),
+        get   (ADMIN,        "/resource-ledger/leaks",             NodesManage,             leftovers::leaks()),
         get   (ADMIN,        "/nodes",                             NodesManage,             nodes::list()),
         post  (ADMIN,        "/nodes",                             NodesManage,             nodes::create()),
         get   (ADMIN,        "/nodes/{id}",                        NodesManage,             nodes::show()),
@@ -151,6 +160,13 @@ pub(crate) fn routes() -> Vec<Route> {
         get   (PROJECT,      "/signing-keys",                      AppsArtifactRead,        signing_keys::list()),
         post  (PROJECT,      "/signing-keys",                      AppsArtifactRevoke,      signing_keys::create()),
         post  (PROJECT,      "/signing-keys/{id}/retire",          AppsArtifactRevoke,      signing_keys::retire()),
+        get   (ROOT,         "/platform/releases",                 SignedIn,                platform_releases::list()),
+        get   (ROOT,         "/platform/releases/{version}",       SignedIn,                platform_releases::show()),
+        get   (ROOT,         "/platform/releases/{version}/artifacts/{name}/download", SignedIn, platform_releases::download()),
+        post  (ROOT,         "/platform/releases/{version}/artifacts/{name}/pull-intents", SignedIn, platform_releases::pull_intent()),
+        post  (ADMIN,        "/platform/releases",                 AppsVersionManage,       platform_releases::create()),
+        head  (OUTSIDE,      "/uploads/{token}",                   Public,                  uploads::look()),
+        put   (OUTSIDE,      "/uploads/{token}",                   Public,                  uploads::write()),
         get   (ROOT,         "/apps/registry",                     SignedIn,                registry::describe()),
         get   (OUTSIDE,      "/registry/token",                    Public,                  registry::token()),
         post  (OUTSIDE,      "/internal/v1/registry/events",       Public,                  registry::events()),
@@ -177,6 +193,8 @@ pub(crate) fn routes() -> Vec<Route> {
     ];
     // Lifecycle actions say themselves what they ask of their caller.
     routes.extend(action::routes::<AppVersion>());
+    routes.extend(action::routes::<AppArtifact>());
+    routes.extend(action::routes::<AppInstance>());
     routes
 }
 
@@ -188,25 +206,35 @@ pub fn router(state: State, extra: Router) -> Router {
         .route("/version", plain_get(health::version))
         .route("/metrics", plain_get(metrics::scrape))
         .route("/api/v1/openapi.json", plain_get(openapi::serve));
+    let mut slow = Router::new();
     for route in routes() {
-        router = router.route(&route.path, route.mount(&state));
+        let mounted = route.mount(&state);
+        match route.endpoint.slow {
+            true => slow = slow.route(&route.path, mounted),
+            false => router = router.route(&route.path, mounted),
+        }
     }
     router = router.merge(console::routes());
     if extra.has_routes() {
         let extra = extra.route_layer(middleware::map_response(edge::keep_shape));
         router = router.merge(extra.with_state(()));
     }
-    layered(router, state)
+    layered(router, slow, state)
 }
 
-fn layered(router: Router<State>, state: State) -> Router {
-    router
-        .layer(DefaultBodyLimit::max(body::MAX_BYTES))
-        .layer(Extension(body::Patience(state.receive_within)))
-        .layer(CatchPanicLayer::custom(after_panic))
-        .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, DEADLINE))
-        .layer(middleware::from_fn_with_state(state.clone(), edge::edge))
-        .with_state(state)
+/// What is slow has no deadline here; its handlers have their own.
+fn layered(router: Router<State>, slow: Router<State>, state: State) -> Router {
+    let outermost = || middleware::from_fn_with_state(state.clone(), edge::edge);
+    // Together, from the outermost in: each `layer` of its own would be one more allocation per request.
+    let layers = (
+        outermost(),
+        CatchPanicLayer::custom(after_panic),
+        TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, DEADLINE),
+        Extension(body::Patience(state.receive_within)),
+        DefaultBodyLimit::max(body::MAX_BYTES),
+    );
+    let slow = slow.layer((outermost(), CatchPanicLayer::custom(after_panic)));
+    router.layer(layers).merge(slow).with_state(state)
 }
 
 pub(crate) struct Route {
@@ -256,6 +284,7 @@ impl Route {
             Method::PUT => MethodFilter::PUT,
             Method::PATCH => MethodFilter::PATCH,
             Method::DELETE => MethodFilter::DELETE,
+            Method::HEAD => MethodFilter::HEAD,
             _ => MethodFilter::GET,
         }
     }
@@ -268,6 +297,10 @@ impl Route {
 
 fn get(scope: &str, path: &str, access: impl Into<Access>, endpoint: Endpoint) -> Route {
     Route::new(Method::GET, scope, path, access, endpoint)
+}
+
+fn head(scope: &str, path: &str, access: impl Into<Access>, endpoint: Endpoint) -> Route {
+    Route::new(Method::HEAD, scope, path, access, endpoint)
 }
 
 fn post(scope: &str, path: &str, access: impl Into<Access>, endpoint: Endpoint) -> Route {

@@ -1,6 +1,7 @@
 //! What every handler holds: the engine, the pool, the keys tokens are judged by, and whether the process is about to
 //! stop.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,8 +48,12 @@ pub struct Keys {
     pub sealer: Sealer,
 }
 
+/// Cloned for every layer a request passes, so it is one pointer.
 #[derive(Clone)]
-pub struct State {
+pub struct State(Arc<Held>);
+
+#[derive(Clone)]
+pub struct Held {
     pub engine: Engine,
     pub pool: PgPool,
     pub build: Build,
@@ -69,7 +74,7 @@ pub struct State {
 
 impl State {
     pub fn new(engine: Engine, build: Build, keys: Keys) -> State {
-        State {
+        State(Arc::new(Held {
             pool: engine.pool().clone(),
             metrics: Arc::new(Metrics::new(&engine)),
             draining: CancellationToken::new(),
@@ -84,17 +89,19 @@ impl State {
             keys,
             engine,
             build,
-        }
+        }))
     }
 
     /// Waits this long for a request that trickles in, and no longer.
-    pub fn receiving_within(self, receive_within: Duration) -> State {
-        State { receive_within, ..self }
+    #[must_use]
+    pub fn receiving_within(mut self, receive_within: Duration) -> State {
+        self.held().receive_within = receive_within;
+        self
     }
 
     #[must_use]
     pub fn with_depot(mut self, depot: Depot) -> State {
-        self.depot = Some(Arc::new(depot));
+        self.held().depot = Some(Arc::new(depot));
         self
     }
 
@@ -104,8 +111,15 @@ impl State {
     }
 
     /// Serves the console as well.
-    pub fn with_console(self, console: Console) -> State {
-        State { console, ..self }
+    #[must_use]
+    pub fn with_console(mut self, console: Console) -> State {
+        self.held().console = console;
+        self
+    }
+
+    /// For building it; what was handed out before does not change.
+    fn held(&mut self) -> &mut Held {
+        Arc::make_mut(&mut self.0)
     }
 
     /// Begins the end: `/readyz` turns false, long polls answer, streams close. Requests are still served.
@@ -121,5 +135,13 @@ impl State {
     /// The one transaction of a handler that changes something.
     pub(crate) async fn write(&self) -> sqlx::Result<PgTransaction<'static>> {
         self.pool.begin().await
+    }
+}
+
+impl Deref for State {
+    type Target = Held;
+
+    fn deref(&self) -> &Held {
+        &self.0
     }
 }

@@ -8,6 +8,9 @@ use tokio::sync::broadcast::{Receiver, error::RecvError};
 use tokio::time::{Instant, sleep, timeout_at};
 use uuid::Uuid;
 
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+
 use crate::error::ApiError;
 use crate::params::Params;
 use crate::state::State;
@@ -20,6 +23,21 @@ pub(crate) const PATTERN: &str = "^([0-9]{1,4}ms|[0-5]?[0-9]s|60s|[01]m)$";
 
 /// Runs driven by other processes change silently, so waiting also looks by itself this often.
 const FLOOR: Duration = Duration::from_millis(250);
+
+/// The `?wait=` of a change that has no other parameter. It is read before the body, so that a query nobody understands is
+/// refused even where the answer was given before.
+pub(crate) struct Wait(pub(crate) Option<Duration>);
+
+impl<S: Send + Sync> FromRequestParts<S> for Wait {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Wait, ApiError> {
+        let mut params = Params::from_request_parts(parts, state).await?;
+        let wait = asked(&mut params);
+        params.finish()?;
+        Ok(Wait(wait))
+    }
+}
 
 /// How long the caller wants its answer held back: `30s`, `1500ms`, `1m`; absent means not at all.
 pub(crate) fn asked(params: &mut Params) -> Option<Duration> {
@@ -34,13 +52,15 @@ pub(crate) fn asked(params: &mut Params) -> Option<Duration> {
 fn parse(text: &str) -> Option<Duration> {
     let unit_at = text.find(|c: char| !c.is_ascii_digit())?;
     let (number, unit) = text.split_at(unit_at);
-    let number: u64 = number.parse().ok()?;
-    match unit {
-        "ms" => Some(Duration::from_millis(number)),
-        "s" => Some(Duration::from_secs(number)),
-        "m" => Some(Duration::from_secs(number.checked_mul(60)?)),
-        _ => None,
-    }
+    // No more digits than `PATTERN` has.
+    let (digits, unit) = match unit {
+        "ms" => (4, Duration::from_millis(1)),
+        "s" => (2, Duration::from_secs(1)),
+        "m" => (1, Duration::from_secs(60)),
+        _ => return None,
+    };
+    let number = number.parse().ok().filter(|_| number.len() <= digits)?;
+    unit.checked_mul(number)
 }
 
 /// Resolves whenever a run may have changed.

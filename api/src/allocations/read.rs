@@ -5,10 +5,12 @@ use axum::Json;
 use axum::extract::State as Shared;
 use domain::{AllocationStatus, ErrorCode};
 use store::allocations::{self as table, Filter};
+use utoipa::PartialSchema;
+use utoipa::openapi::schema::KnownFormat;
 
 use super::shown;
 use crate::caller::Caller;
-use crate::endpoint::{Endpoint, word};
+use crate::endpoint::{Endpoint, text_as};
 use crate::error::ApiError;
 use crate::etag::Tagged;
 use crate::paging::Paging;
@@ -18,8 +20,8 @@ use crate::state::State;
 
 pub(crate) fn list() -> Endpoint {
     Endpoint::new("list_allocations", "Allocations", all)
-        .query("status", word(), "Only those in this status.")
-        .query("node_id", word(), "Only those on this node.")
+        .query("status", AllocationStatus::schema(), "Only those in this status.")
+        .query("node_id", text_as(KnownFormat::Uuid), "Only those on this node.")
         .answers_page::<Allocation>("A page of allocations.")
 }
 

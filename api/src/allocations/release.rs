@@ -1,49 +1,100 @@
-//! `POST A/allocations/{id}/release`: takes an allocation back. While instances stand on it, that is refused with their
-//! names: they are decommissioned first. Asking again changes nothing.
+//! `POST A/allocations/{id}/release`: takes an allocation back. What stands on it is decommissioned first, by a run that the
+//! answer names; where nothing does, it is released at once. Asking again changes nothing.
 
-use api_types::{Allocation, Operate};
+use api_types::{Allocation, AllocationWithRun, Operate};
+use axum::extract::State as Shared;
+use axum::http::{StatusCode, header};
 use axum::response::Response;
 use domain::{AllocationStatus, ErrorCode};
-use serde_json::json;
+use engine::{Start, Started};
+use sqlx::PgConnection;
 use store::{allocations as table, app_instances};
+use workflows::allocation::{ReleaseAllocation, target};
 
 use super::shown;
+use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::etag::IfMatch;
 use crate::mutation::{Answer, Change, Mutation};
 use crate::path::Id;
+use crate::state::State;
+use crate::workflows::handle_of_run;
 
 pub(crate) fn release() -> Endpoint {
     Endpoint::new("release_allocation", "Take an allocation back", take_back)
         .header("If-Match", "Only if the allocation still has this tag.")
         .body::<Operate>()
         .answers::<Allocation>(200, "The allocation, released; `ETag` tags it.")
-        .refuses(&[ErrorCode::AllocationNotFound, ErrorCode::PreconditionFailed, ErrorCode::StateConflict])
+        .answers::<AllocationWithRun>(202, "Its instances are decommissioned first; `Location` is the run.")
+        .refuses(&[
+            ErrorCode::AllocationNotFound,
+            ErrorCode::PreconditionFailed,
+            ErrorCode::OperationInProgress,
+        ])
 }
 
-async fn take_back(id: Id, if_match: IfMatch, mut change: Mutation<Operate>) -> Result<Response, ApiError> {
-    let missing = ErrorCode::AllocationNotFound;
-    let found = table::find_locked(&mut change.tx, id.or(missing)?).await?;
-    let before = shown(found.ok_or_else(|| ApiError::plain(missing))?)?;
+async fn take_back(
+    Shared(state): Shared<State>,
+    id: Id,
+    if_match: IfMatch,
+    mut change: Mutation<Operate>,
+) -> Result<Response, ApiError> {
+    let before = held(&mut change.tx, id).await?;
     if_match.require(&before)?;
+    let is_empty = app_instances::on_allocation(&mut change.tx, before.id).await?.is_empty();
     if before.status != AllocationStatus::Released {
-        let instances = app_instances::on_allocation(&mut change.tx, before.id).await?;
-        if !instances.is_empty() {
-            let message = "Instances stand on the allocation; decommission them first.";
-            return Err(ApiError::new(ErrorCode::StateConflict, message)
-                .with("state", before.status.as_str())
-                .with("instances", json!(instances)));
-        }
-        let releasing = AllocationStatus::Releasing;
-        if before.status != releasing {
-            table::move_to(&mut change.tx, before.id, before.status, releasing).await?;
-        }
-        table::move_to(&mut change.tx, before.id, releasing, AllocationStatus::Released).await?;
+        leave(&mut change.tx, &before, is_empty).await?;
     }
-    let after = table::find_locked(&mut change.tx, before.id).await?;
-    let after = shown(after.ok_or_else(|| ApiError::plain(missing))?)?;
+    let after = held(&mut change.tx, id).await?;
     let reason = change.body.reason.take();
     let told = Change::of("allocation", after.id).from(&before).to(&after).because(reason);
-    change.commit(told, Answer::ok(&after)?.tagged()).await
+    if after.status == AllocationStatus::Released {
+        return change.commit(told, Answer::ok(&after)?.tagged()).await;
+    }
+    let mut started = start(&state, &mut change.tx, &change.caller, &after).await?;
+    let workflow = handle_of_run(&mut change.tx, change.caller.scope, started.id).await?;
+    let location = workflow.href.clone();
+    let body = AllocationWithRun { allocation: after, workflow };
+    let answer = Answer::json(StatusCode::ACCEPTED, &body)?.with(header::LOCATION, location);
+    let answer = change.commit(told, answer.with(header::RETRY_AFTER, "1".to_owned())).await?;
+    started.begin();
+    Ok(answer)
+}
+
+async fn held(conn: &mut PgConnection, id: Id) -> Result<Allocation, ApiError> {
+    let missing = ErrorCode::AllocationNotFound;
+    let found = table::find_locked(conn, id.or(missing)?).await?;
+    shown(found.ok_or_else(|| ApiError::plain(missing))?)
+}
+
+/// From here on nothing new is placed on it; where nothing stands there, it is given back.
+async fn leave(conn: &mut PgConnection, before: &Allocation, is_empty: bool) -> Result<(), ApiError> {
+    let releasing = AllocationStatus::Releasing;
+    if before.status != releasing {
+        table::move_to(conn, before.id, before.status, releasing).await?;
+    }
+    if is_empty {
+        table::move_to(conn, before.id, releasing, AllocationStatus::Released).await?;
+    }
+    Ok(())
+}
+
+/// One run per allocation: asked again while it is under way, it is the same.
+async fn start(
+    state: &State,
+    conn: &mut PgConnection,
+    caller: &Caller,
+    allocation: &Allocation,
+) -> Result<Started, ApiError> {
+    let options = Start {
+        project_id: allocation.project_id,
+        org_id: Some(allocation.org_id),
+        correlation_id: caller.context.correlation_id.to_string(),
+        trace_id: caller.context.trace_parent.as_ref().map(|parent| parent.trace_id().to_owned()),
+        start_key: Some(target(allocation.id)),
+        target: Some(target(allocation.id)),
+        ..Start::default()
+    };
+    Ok(state.engine.start(conn, &ReleaseAllocation { allocation: allocation.id }, options).await?)
 }

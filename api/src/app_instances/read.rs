@@ -5,10 +5,11 @@ use axum::Json;
 use axum::extract::State as Shared;
 use domain::{ErrorCode, InstanceStatus};
 use store::app_instances::{self as table, Filter};
+use utoipa::openapi::schema::KnownFormat;
 
 use super::{found, project, shown, shown_all};
 use crate::caller::Caller;
-use crate::endpoint::{Endpoint, word};
+use crate::endpoint::{Endpoint, text_as, word, words};
 use crate::error::ApiError;
 use crate::etag::Tagged;
 use crate::paging::Paging;
@@ -18,10 +19,10 @@ use crate::state::State;
 
 pub(crate) fn list() -> Endpoint {
     Endpoint::new("list_app_instances", "The project's app instances", all)
-        .query("status", word(), "Only those in one of these, separated by commas.")
+        .query("status", words::<InstanceStatus>(), "Only those in one of these, separated by commas.")
         .query("app", word(), "Only those of this app.")
         .query("version", word(), "Only those that serve this version.")
-        .query("allocation", word(), "Only those on this allocation.")
+        .query("allocation", text_as(KnownFormat::Uuid), "Only those on this allocation.")
         .answers_page::<AppInstance>("A page of instances.")
 }
 

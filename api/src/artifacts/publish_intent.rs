@@ -1,19 +1,29 @@
 //! `POST P/app-artifacts/publish-intents`: the permission to publish one artifact of a version. The platform decides where
-//! it goes; the credential reaches that repository, and nothing else, until the intent expires.
+//! it goes. An image's credential reaches its repository and nothing else, a blob's address one upload, until the intent
+//! expires.
 
-use api_types::{Invalid, NewPublishIntent, PublishIntent};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use api_types::{ArtifactSlot, NewPublishIntent, PublishIntent, WrappedCredential};
 use axum::extract::State as Shared;
 use axum::http::StatusCode;
 use axum::response::Response;
+use clients::blobs::{Blobs, SignedUpload};
 use domain::manifest::ArtifactKind;
-use domain::{ErrorCode, PolicyKey, artifact};
+use domain::{Digest, ErrorCode, PolicyKey, artifact};
+use rand::Rng;
+use rand::distr::Alphanumeric;
+use sha2::{Digest as _, Sha256};
 use sqlx::PgConnection;
+use store::app_artifacts::Slot;
 use store::policies::{self, Subject};
-use store::publish_intents::{self, NewIntent};
-use store::{app_owners, projects, signing_keys};
+use store::publish_intents::{self, Destination, NewIntent};
+use store::{projects, signing_keys};
 use uuid::Uuid;
 
-use super::{credential, place, require_owner};
+use super::{Problems, credential, place, require_owner};
+use crate::depot::Depot;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::mutation::{Answer, Change, Mutation};
@@ -21,12 +31,16 @@ use crate::state::State;
 
 const HOUR: i32 = 3600;
 pub(super) const SIGNATURE_SCHEME: &str = "cosign-ecdsa-p256";
+/// What one upload to a bucket can have.
+const LARGEST_BLOB: i64 = 5 << 30;
+/// 256 random bits and more.
+const TOKEN_LENGTH: usize = 43;
 
 pub(crate) fn publish_intent() -> Endpoint {
     Endpoint::new("create_publish_intent", "Ask for the permission to publish an artifact", make)
         .body::<NewPublishIntent>()
         .answers::<PublishIntent>(201, "Where to publish, and a credential that is told this once.")
-        .refuses(&[ErrorCode::OwnershipRequired])
+        .refuses(&[ErrorCode::AppNotFound, ErrorCode::OwnershipRequired])
 }
 
 async fn make(
@@ -34,94 +48,46 @@ async fn make(
     mut change: Mutation<NewPublishIntent>,
 ) -> Result<Response, ApiError> {
     let depot = state.depot()?;
-    let (org, project) = place(&change.caller)?;
-    check(&change.body)?;
-    require_owner(app_owners::of_locked(&mut change.tx, &change.body.app_slug).await?, project)?;
-    check_key(&mut change.tx, project, change.body.signing_key_id).await?;
-    let id = Uuid::now_v7();
-    let slug = projects::slug_of(&mut change.tx, project).await?;
-    let repository = artifact::repository(&slug, &change.body.app_slug);
-    let tag = tag(&change.body);
-    let ttl_seconds = change.body.ttl_seconds.unwrap_or(HOUR);
-    let correlation_id = change.caller.context.correlation_id.to_string();
-    let asked = &change.body;
-    let new = NewIntent {
-        id,
-        org_id: org,
-        project_id: project,
-        app_slug: &asked.app_slug,
-        app_version: &asked.app_version,
-        artifact_name: &asked.artifact_name,
-        variant: asked.variant.as_deref(),
-        artifact_kind: asked.artifact_kind.as_str(),
-        repository: Some(&repository),
-        tag: Some(&tag),
-        source_uri: None,
-        max_bytes: None,
-        expected_digest: asked.expected_digest.as_deref(),
-        signing_key_id: asked.signing_key_id,
-        created_by: change.caller.principal().id,
-        correlation_id: &correlation_id,
-        ttl_seconds,
-    };
-    let intent = publish_intents::insert(&mut change.tx, &new).await?;
-    let reach =
-        credential::For { id, place: (org, project), repository: &repository, may_push: true, ttl_seconds };
-    let credential = credential::give(depot, &mut change.tx, &reach).await?;
-    let subject = Subject { org: Some(org), project: Some(project), user: None };
-    let mut required = async |key| -> Result<bool, ApiError> {
-        let value = policies::resolve(&mut change.tx, key, subject).await?.value;
-        Ok(value.as_bool().unwrap_or_default())
-    };
-    let signature_required = required(PolicyKey::SignatureRequired).await?;
-    let provenance_required = required(PolicyKey::ProvenanceRequired).await?;
-    let body = PublishIntent {
-        id,
-        app_slug: intent.app_slug,
-        app_version: intent.app_version,
-        artifact_name: intent.artifact_name,
-        variant: intent.variant,
-        artifact_kind: change.body.artifact_kind,
-        source_type: change.body.artifact_kind.source_type(),
-        registry: Some(depot.registry.host.clone()),
-        repository: intent.repository,
-        tag: intent.tag,
-        credential: Some(credential),
-        upload_path: None,
-        upload_method: None,
-        upload_headers: None,
-        source_uri: None,
-        max_bytes: None,
-        signature_required,
-        signature_scheme: SIGNATURE_SCHEME.to_owned(),
-        signing_key_id: intent.signing_key_id,
-        provenance_required,
-        expected_digest: intent.expected_digest,
-        expires_at: intent.expires_at,
-        secret_already_delivered: false,
+    let place = place(&change.caller)?;
+    check(&change.body, depot)?;
+    require_owner(&mut change.tx, &change.body.app_slug, place.1).await?;
+    check_key(&mut change.tx, place.1, change.body.signing_key_id).await?;
+    let (by, correlation_id) =
+        (change.caller.principal().id, change.caller.context.correlation_id.to_string());
+    let asker = Asker { place, by, correlation_id: &correlation_id };
+    let body = match change.body.artifact_kind {
+        ArtifactKind::Oci => image(depot, &mut change.tx, &asker, &change.body).await?,
+        ArtifactKind::Blob => blob(depot, &mut change.tx, &asker, &change.body).await?,
     };
     let mut told = body.clone();
-    told.credential = None;
-    let told = Change::of("publish_intent", id).to(&told);
-    change.commit(told, Answer::json(StatusCode::CREATED, &body)?.once(&["credential.token"])).await
+    (told.credential, told.upload_path, told.upload_headers) = (None, None, None);
+    let told = Change::of("publish_intent", body.id).to(&told);
+    let answer = Answer::json(StatusCode::CREATED, &body)?.once(&["credential.token", "upload_path"]);
+    change.commit(told, answer).await
+}
+
+/// Who asks, and where.
+struct Asker<'a> {
+    place: (Uuid, Uuid),
+    by: Uuid,
+    correlation_id: &'a str,
 }
 
 /// What the schema cannot say: fields that do not go together.
-fn check(asked: &NewPublishIntent) -> Result<(), ApiError> {
-    let mut problems = Vec::new();
-    let mut problem = |pointer: &str, message: &str| {
-        problems.push(Invalid { pointer: pointer.to_owned(), message: message.to_owned() });
-    };
+fn check(asked: &NewPublishIntent, depot: &Depot) -> Result<(), ApiError> {
+    let mut problems = Problems::default();
     if asked.source_type.is_some_and(|named| named != asked.artifact_kind.source_type()) {
-        problem("/source_type", "does not fit the artifact's kind");
+        problems.add("/source_type", "does not fit the artifact's kind");
     }
-    if asked.artifact_kind == ArtifactKind::Blob {
-        problem("/artifact_kind", "blobs are not taken by this platform: no artifact store is configured");
+    let is_blob = asked.artifact_kind == ArtifactKind::Blob;
+    if is_blob && depot.blobs.is_none() {
+        problems
+            .add("/artifact_kind", "blobs are not taken by this platform: no artifact store is configured");
     }
-    if asked.max_bytes.is_some() {
-        problem("/max_bytes", "is for blobs only");
+    if !is_blob && asked.max_bytes.is_some() {
+        problems.add("/max_bytes", "is for blobs only");
     }
-    if problems.is_empty() { Ok(()) } else { Err(ApiError::listing(ErrorCode::ValidationError, problems)) }
+    problems.finish()
 }
 
 async fn check_key(conn: &mut PgConnection, project: Uuid, id: Option<Uuid>) -> Result<(), ApiError> {
@@ -131,6 +97,134 @@ async fn check_key(conn: &mut PgConnection, project: Uuid, id: Option<Uuid>) -> 
         Some(_) => Ok(()),
         None => Err(ApiError::invalid("/signing_key_id", "is not a live signing key of this project")),
     }
+}
+
+async fn image(
+    depot: &Depot,
+    conn: &mut PgConnection,
+    asker: &Asker<'_>,
+    asked: &NewPublishIntent,
+) -> Result<PublishIntent, ApiError> {
+    let slug = projects::slug_of(conn, asker.place.1).await?;
+    let (repository, tag) = (artifact::repository(&slug, &asked.app_slug), tag(asked));
+    let mut body = kept(conn, asker, asked, Destination::Repository { name: &repository, tag: &tag }).await?;
+    let ttl_seconds = asked.ttl_seconds.unwrap_or(HOUR);
+    let reach = credential::For {
+        id: body.id,
+        place: asker.place,
+        repository: &repository,
+        may_push: true,
+        ttl_seconds,
+    };
+    let credential: WrappedCredential = credential::give(depot, conn, &reach).await?;
+    body.registry = Some(depot.registry.host.clone());
+    body.credential = Some(credential);
+    Ok(body)
+}
+
+async fn blob(
+    depot: &Depot,
+    conn: &mut PgConnection,
+    asker: &Asker<'_>,
+    asked: &NewPublishIntent,
+) -> Result<PublishIntent, ApiError> {
+    let source_uri =
+        artifact::source_uri(asker.place.1, &asked.app_slug, &asked.app_version, &asked.artifact_name);
+    let token: String = rand::rng().sample_iter(Alphanumeric).take(TOKEN_LENGTH).map(char::from).collect();
+    let hash = Sha256::digest(&token).to_vec();
+    let max_bytes = asked.max_bytes.unwrap_or(LARGEST_BLOB);
+    let destination = |upload_hash| Destination::Store { source_uri: &source_uri, max_bytes, upload_hash };
+    let upload = |mut body: PublishIntent, signed: SignedUpload| {
+        body.upload_path = Some(signed.url);
+        body.upload_method = Some("PUT".to_owned());
+        body.upload_headers = Some(signed.headers);
+        body
+    };
+    match &depot.blobs {
+        Some(Blobs::S3(s3)) => {
+            let body = kept(conn, asker, asked, destination(None)).await?;
+            let digest: Option<Digest> =
+                asked.expected_digest.as_ref().and_then(|digest| digest.parse().ok());
+            let lifetime =
+                Duration::from_secs(u64::try_from(asked.ttl_seconds.unwrap_or(HOUR)).unwrap_or_default());
+            let signed =
+                s3.sign(body.id, digest.as_ref(), lifetime).await.map_err(crate::uploads::refused)?;
+            Ok(upload(body, signed))
+        }
+        _ => {
+            let body = kept(conn, asker, asked, destination(Some(&hash[..]))).await?;
+            Ok(upload(body, SignedUpload { url: format!("/uploads/{token}"), headers: BTreeMap::new() }))
+        }
+    }
+}
+
+/// Writes the intent, and answers what is common to both kinds.
+async fn kept(
+    conn: &mut PgConnection,
+    asker: &Asker<'_>,
+    asked: &NewPublishIntent,
+    destination: Destination<'_>,
+) -> Result<PublishIntent, ApiError> {
+    let (org_id, project_id) = asker.place;
+    let new = NewIntent {
+        id: Uuid::now_v7(),
+        org_id,
+        project_id,
+        slot: slot(asked),
+        destination,
+        expected_digest: asked.expected_digest.as_deref(),
+        signing_key_id: asked.signing_key_id,
+        created_by: asker.by,
+        correlation_id: asker.correlation_id,
+        ttl_seconds: asked.ttl_seconds.unwrap_or(HOUR),
+    };
+    let intent = publish_intents::insert(conn, &new).await?;
+    let (signature_required, provenance_required) = required(conn, asker.place).await?;
+    Ok(PublishIntent {
+        id: intent.id,
+        slot: ArtifactSlot {
+            app_slug: asked.app_slug.clone(),
+            app_version: asked.app_version.clone(),
+            artifact_name: asked.artifact_name.clone(),
+            variant: asked.variant.clone(),
+            artifact_kind: asked.artifact_kind,
+            source_type: asked.artifact_kind.source_type(),
+        },
+        registry: None,
+        repository: intent.repository,
+        tag: intent.tag,
+        credential: None,
+        upload_path: None,
+        upload_method: None,
+        upload_headers: None,
+        source_uri: intent.source_uri,
+        max_bytes: intent.max_bytes,
+        signature_required,
+        signature_scheme: SIGNATURE_SCHEME.to_owned(),
+        signing_key_id: intent.signing_key_id,
+        provenance_required,
+        expected_digest: intent.expected_digest,
+        expires_at: intent.expires_at,
+        secret_already_delivered: false,
+    })
+}
+
+fn slot(asked: &NewPublishIntent) -> Slot<'_> {
+    Slot {
+        app_slug: &asked.app_slug,
+        app_version: &asked.app_version,
+        artifact_name: &asked.artifact_name,
+        variant: asked.variant.as_deref(),
+        kind: asked.artifact_kind,
+    }
+}
+
+/// Whether a signature, and whether provenance.
+async fn required(conn: &mut PgConnection, (org, project): (Uuid, Uuid)) -> Result<(bool, bool), ApiError> {
+    let subject = Subject { org: Some(org), project: Some(project), user: None };
+    let signature = policies::resolve(conn, PolicyKey::SignatureRequired, subject).await?.value;
+    let provenance = policies::resolve(conn, PolicyKey::ProvenanceRequired, subject).await?.value;
+    Ok((signature.as_bool().unwrap_or_default(), provenance.as_bool().unwrap_or_default()))
 }
 
 /// A hint for people. Versions may hold a `+`, which tags may not.

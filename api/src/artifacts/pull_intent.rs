@@ -7,11 +7,14 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use domain::ErrorCode;
 use domain::artifact::{Lifecycle, Trust};
+use sqlx::PgConnection;
 use store::app_artifacts::{self, AppArtifact};
 use store::pull_intents::{self, NewPull};
 use uuid::Uuid;
 
 use super::{credential, place};
+use crate::caller::Caller;
+use crate::depot::Depot;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::mutation::{Answer, Change, Mutation};
@@ -34,30 +37,46 @@ async fn make(
     Shared(state): Shared<State>,
     mut change: Mutation<NewPullIntent>,
 ) -> Result<Response, ApiError> {
-    let depot = state.depot()?;
-    let (org, project) = place(&change.caller)?;
+    let project = place(&change.caller)?.1;
     let missing = || ApiError::plain(ErrorCode::ArtifactNotFound);
     let artifact = app_artifacts::find_locked(&mut change.tx, change.body.artifact_id).await?;
     let artifact = artifact.filter(|artifact| artifact.project_id == project).ok_or_else(missing)?;
-    let repository = usable(&artifact)?;
-    let (id, ttl_seconds) = (Uuid::now_v7(), change.body.ttl_seconds.unwrap_or(QUARTER));
-    let correlation_id = change.caller.context.correlation_id.to_string();
+    let (caller, ttl_seconds) = (change.caller.clone(), change.body.ttl_seconds);
+    let body = issue(state.depot()?, &mut change.tx, &caller, &artifact, ttl_seconds).await?;
+    let told = Change::of("pull_intent", body.id).to(&serde_json::json!({
+        "artifact_id": artifact.id, "repository": artifact.repository, "digest": artifact.digest,
+        "expires_at": body.expires_at,
+    }));
+    change.commit(told, Answer::json(StatusCode::CREATED, &body)?.once(&["credential.token"])).await
+}
+
+/// For an artifact that is held still and may still be used.
+pub(crate) async fn issue(
+    depot: &Depot,
+    conn: &mut PgConnection,
+    caller: &Caller,
+    artifact: &AppArtifact,
+    ttl_seconds: Option<i32>,
+) -> Result<PullIntent, ApiError> {
+    let repository = usable(artifact)?;
+    let (id, ttl_seconds) = (Uuid::now_v7(), ttl_seconds.unwrap_or(QUARTER));
+    let (org_id, project_id) = artifact.owner();
     let new = NewPull {
         id,
-        org_id: org,
-        project_id: project,
+        org_id,
+        project_id,
         artifact_id: artifact.id,
         repository,
         digest: &artifact.digest,
         node_id: None,
-        created_by: change.caller.principal().id,
-        correlation_id: &correlation_id,
+        created_by: caller.principal().id,
+        correlation_id: caller.context.correlation_id.as_str(),
         ttl_seconds,
     };
-    let expires_at = pull_intents::insert(&mut change.tx, &new).await?;
-    let reach = credential::For { id, place: (org, project), repository, may_push: false, ttl_seconds };
-    let credential = credential::give(depot, &mut change.tx, &reach).await?;
-    let body = PullIntent {
+    let expires_at = pull_intents::insert(conn, &new).await?;
+    let reach = credential::For { id, place: (org_id, project_id), repository, may_push: false, ttl_seconds };
+    let credential = credential::give(depot, conn, &reach).await?;
+    Ok(PullIntent {
         id,
         artifact_id: artifact.id,
         registry: depot.registry.host.clone(),
@@ -66,11 +85,7 @@ async fn make(
         credential,
         expires_at,
         secret_already_delivered: false,
-    };
-    let told = Change::of("pull_intent", id).to(&serde_json::json!({
-        "artifact_id": artifact.id, "repository": repository, "digest": artifact.digest, "expires_at": expires_at,
-    }));
-    change.commit(told, Answer::json(StatusCode::CREATED, &body)?.once(&["credential.token"])).await
+    })
 }
 
 /// The repository of an image that may still be used.

@@ -5,10 +5,11 @@
 use api_types::{Artifact, Operate};
 use axum::extract::{FromRequest, Request, State as Shared};
 use axum::response::{IntoResponse, Response};
+use clients::blobs::BlobName;
 use clients::registry::RegistryFault;
 use clients::trust;
 use domain::ErrorCode;
-use domain::artifact::{Evidence, Trust, TrustMove};
+use domain::artifact::{self, Evidence, Trust, TrustDemands, TrustMove};
 use domain::event::EventType;
 use store::app_artifacts::{self, AppArtifact};
 use store::trust_demands;
@@ -21,6 +22,7 @@ use crate::error::ApiError;
 use crate::mutation::{Answer, Change, Mutation};
 use crate::path::Id;
 use crate::state::State;
+use crate::uploads;
 
 pub(crate) fn verify() -> Endpoint {
     Endpoint::new("verify_artifact", "Check signature and provenance as policy requires", check)
@@ -49,7 +51,7 @@ async fn look(state: &State, caller: &Caller, id: Id) -> Result<Evidence, ApiErr
     let artifact = ours(artifact, place(caller)?.1)?;
     let demands = trust_demands::of(&mut tx, &artifact).await?;
     tx.rollback().await?;
-    let Some(name) = &artifact.repository else { return Ok(Evidence::default()) };
+    let Some(name) = &artifact.repository else { return look_at_blob(state, &artifact, &demands).await };
     let repository = state.depot()?.registry.repository(name);
     trust::examine(&repository, &artifact.digest()?, &demands).await.map_err(|fault| match fault {
         RegistryFault::Unavailable(why) => {
@@ -58,6 +60,18 @@ async fn look(state: &State, caller: &Caller, id: Id) -> Result<Evidence, ApiErr
         }
         fault => ApiError::new(ErrorCode::UpstreamError, fault.to_string()),
     })
+}
+
+async fn look_at_blob(
+    state: &State,
+    artifact: &AppArtifact,
+    demands: &TrustDemands,
+) -> Result<Evidence, ApiError> {
+    let missing = || ApiError::unavailable("No artifact store is configured.");
+    let blobs = state.depot()?.blobs.as_ref().ok_or_else(missing)?;
+    let key = artifact::key_of(artifact.source_uri.as_deref().unwrap_or_default()).to_owned();
+    let name = BlobName { key, intent: artifact.intent_id };
+    trust::examine_blob(blobs, &name, &artifact.digest()?, demands).await.map_err(uploads::refused)
 }
 
 fn ours(artifact: Option<AppArtifact>, project: Uuid) -> Result<AppArtifact, ApiError> {

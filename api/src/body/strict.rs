@@ -10,6 +10,9 @@ pub(super) fn from_slice(bytes: &[u8]) -> serde_json::Result<Value> {
     serde_json::from_slice::<Strict>(bytes).map(|strict| strict.0)
 }
 
+/// Up to here every whole number is a floating-point number of its own.
+const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
+
 struct Strict(Value);
 
 impl<'de> Deserialize<'de> for Strict {
@@ -44,7 +47,10 @@ impl<'de> Visitor<'de> for Reader {
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
-        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("a number is out of range"))
+        // To JSON Schema 2.0 is an integer.
+        let whole = value.fract() == 0.0 && value.abs() < LARGEST_EXACT;
+        let number = if whole { Some(Number::from(value as i64)) } else { Number::from_f64(value) };
+        number.map(Value::Number).ok_or_else(|| E::custom("a number is out of range"))
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
@@ -86,6 +92,14 @@ mod tests {
             let plain: Value = serde_json::from_str(text).unwrap();
             assert_eq!(from_slice(text.as_bytes()).unwrap(), plain, "{text}");
         }
+    }
+
+    #[test]
+    fn whole_numbers_are_integers_however_they_are_written() {
+        for (text, number) in [("88.0", 88), ("-0.0", 0), ("1e3", 1000)] {
+            assert_eq!(from_slice(text.as_bytes()).unwrap(), Value::from(number), "{text}");
+        }
+        assert!(from_slice(b"1e300").unwrap().is_f64());
     }
 
     #[test]

@@ -56,11 +56,11 @@ impl Resource for table::AppVersion {
         Ok(table::find_locked(conn, &key.slug, &key.version).await?)
     }
 
-    fn shown(&self, caller: &Caller) -> AppVersion {
-        shown(self, caller)
+    async fn shown(&self, _: &mut PgConnection, caller: &Caller) -> Result<AppVersion, ApiError> {
+        Ok(shown(self, caller))
     }
 
-    fn accepted(&self, caller: &Caller, workflow: WorkflowHandle) -> AppVersionAccepted {
-        AppVersionAccepted { version: shown(self, caller), workflow }
+    fn accepted(version: AppVersion, workflow: WorkflowHandle) -> AppVersionAccepted {
+        AppVersionAccepted { version, workflow }
     }
 }

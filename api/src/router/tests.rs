@@ -48,7 +48,7 @@ fn behind_the_gates(state: State) -> Router {
     for route in routes() {
         router = router.route(&route.path, route.endpoint.mount(route.filter()));
     }
-    layered(router.layer(middleware::from_fn(let_in)), state)
+    layered(router.layer(middleware::from_fn(let_in)), Router::new(), state)
 }
 
 async fn let_in(mut request: extract::Request, next: Next) -> Response {
@@ -177,7 +177,7 @@ async fn a_panic_is_an_internal_error_that_tells_nothing() {
     let state = state();
     let panicking = Router::new().route("/panic", plain_get(|| async { panic!("the secret is 42") as () }));
     let request = Request::get("/panic").header("x-request-id", "who").body(Body::empty()).unwrap();
-    let answer = ask(layered(panicking, state), request).await;
+    let answer = ask(layered(panicking, Router::new(), state), request).await;
     answer.is_error(500, "internal_error");
     assert_eq!(answer.body["correlation_id"], "who");
     assert!(!answer.text.contains("42"));

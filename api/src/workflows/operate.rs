@@ -17,10 +17,9 @@ use crate::endpoint::{Endpoint, text_like};
 use crate::error::ApiError;
 use crate::etag::IfMatch;
 use crate::mutation::{Answer, Change, Mutation};
-use crate::params::Params;
 use crate::path::RunId;
 use crate::state::State;
-use crate::wait;
+use crate::wait::{self, Wait};
 
 pub(crate) fn retry() -> Endpoint {
     endpoint(
@@ -82,16 +81,14 @@ fn endpoint(verb: Verb, name: &'static str, summary: &'static str) -> Endpoint {
 }
 
 /// What all four verbs read from a request before its body.
-type Request = (RunId, IfMatch, Params);
+type Request = (RunId, IfMatch, Wait);
 
 async fn operate(
     verb: Verb,
     Shared(state): Shared<State>,
-    (RunId(id), if_match, mut params): Request,
+    (RunId(id), if_match, Wait(wait)): Request,
     mut change: Mutation<Operate>,
 ) -> Result<Response, ApiError> {
-    let wait = wait::asked(&mut params);
-    params.finish()?;
     let scope = change.caller.scope;
     let before = find(&mut change.tx, scope, id).await?.state;
     require(&state, &mut change.tx, scope, id, &if_match).await?;

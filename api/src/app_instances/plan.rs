@@ -1,0 +1,183 @@
+//! `POST P/app-instances/plan` and `/{id}/plan`: what would happen, decided by the same code as the action itself, in a
+//! transaction that is given up. What the action would refuse is refused here the same way.
+
+use api_types::{
+    EffectiveInstance, InstanceArtifact, InstancePlan, InstancePlanStep, NewAppInstance, PlanInstance,
+    PlannedAction,
+};
+use axum::Json;
+use axum::extract::State as Shared;
+use domain::{ControlPlaneScope, ErrorCode, OperatingMode, RuntimeBackend};
+use sqlx::PgConnection;
+use store::app_instance_artifacts::UsedArtifact;
+use store::app_instance_releases::Release;
+use store::app_instances::AppInstance;
+use store::deployment::{Change, Purpose, To, decide, decide_change};
+use store::node_tasks;
+use workflows::instance::explain;
+
+use super::create::{held_version, wish};
+use super::{found, newer, place};
+use crate::caller::Caller;
+use crate::endpoint::Endpoint;
+use crate::error::ApiError;
+use crate::node_agent::Said;
+use crate::params::Params;
+use crate::path::Id;
+use crate::state::State;
+
+const REFUSES: &[ErrorCode] = &[
+    ErrorCode::VersionNotFound,
+    ErrorCode::ArtifactNotFound,
+    ErrorCode::EntitlementRequired,
+    ErrorCode::PolicyDenied,
+    ErrorCode::StateConflict,
+    ErrorCode::ArtifactUntrusted,
+    ErrorCode::ArtifactNotDeployable,
+    ErrorCode::PlacementUnsatisfiable,
+];
+
+pub(crate) fn plan_new() -> Endpoint {
+    Endpoint::new("plan_app_instance", "What deploying a version would do", plan_create)
+        .body::<NewAppInstance>()
+        .changes_nothing()
+        .answers::<InstancePlan>(
+            200,
+            "The steps, the placement matrix and every value as it would be decided.",
+        )
+        .refuses(&[ErrorCode::AppNotFound])
+        .refuses(REFUSES)
+}
+
+pub(crate) fn plan() -> Endpoint {
+    Endpoint::new("plan_app_instance_action", "What an action on the instance would do", plan_action)
+        .body::<PlanInstance>()
+        .changes_nothing()
+        .answers::<InstancePlan>(200, "The steps, and what would change.")
+        .refuses(&[ErrorCode::AppInstanceNotFound])
+        .refuses(REFUSES)
+}
+
+async fn plan_create(
+    Shared(state): Shared<State>,
+    caller: Caller,
+    params: Params,
+    Said(asked): Said<NewAppInstance>,
+) -> Result<Json<InstancePlan>, ApiError> {
+    params.finish()?;
+    let mut tx = state.write().await?;
+    let version = held_version(&mut tx, &asked.app_slug, &asked.version).await?;
+    let decision = decide(&mut tx, place(&caller)?, &version, &wish(&asked)).await?;
+    let mut plan = steps(&mut tx, "deploy", &version.slug).await?;
+    tx.rollback().await?;
+    let admitted = decision.admitted;
+    let modes =
+        (admitted.operating_mode, admitted.control_plane_scope, admitted.manifest.version.runtime_backend);
+    plan.effective = Some(effective(decision.release, decision.images, Some(decision.allocation_id), modes));
+    plan.placement = decision.matrix;
+    plan.policy = Some(admitted.policy);
+    Ok(Json(plan))
+}
+
+async fn plan_action(
+    Shared(state): Shared<State>,
+    caller: Caller,
+    id: Id,
+    params: Params,
+    Said(asked): Said<PlanInstance>,
+) -> Result<Json<InstancePlan>, ApiError> {
+    params.finish()?;
+    let purpose = match asked.action {
+        PlannedAction::Upgrade if asked.target_version.is_none() => {
+            return Err(ApiError::invalid("/target_version", "is required for an upgrade"));
+        }
+        PlannedAction::Upgrade => Some(("upgrade", Purpose::New)),
+        PlannedAction::Rollback => Some(("rollback", Purpose::Return)),
+        PlannedAction::Decommission => None,
+    };
+    let mut tx = state.write().await?;
+    let instance = found(&mut tx, &caller, id).await?;
+    let plan = match purpose {
+        None => steps(&mut tx, "decommission", &instance.app_slug).await?,
+        Some((verb, purpose)) => {
+            let to = To { version: asked.target_version, artifact_id: asked.artifact_id, purpose };
+            let change = decide_change(&mut tx, &instance, &to).await?;
+            let plan = steps(&mut tx, verb, &instance.app_slug).await?;
+            changed(plan, &instance, change)?
+        }
+    };
+    tx.rollback().await?;
+    Ok(Json(plan))
+}
+
+fn changed(plan: InstancePlan, instance: &AppInstance, change: Change) -> Result<InstancePlan, ApiError> {
+    let modes = (
+        instance.operating_mode.parse().map_err(newer)?,
+        instance.control_plane_scope.parse().map_err(newer)?,
+        instance.runtime_backend.parse().map_err(newer)?,
+    );
+    Ok(InstancePlan {
+        strategy: Some(change.strategy),
+        changes_nothing: change.is_nothing,
+        placement: change.matrix,
+        effective: Some(effective(change.release, change.images, instance.allocation_id, modes)),
+        ..plan
+    })
+}
+
+fn effective(
+    release: Release,
+    images: Vec<UsedArtifact>,
+    allocation_id: Option<uuid::Uuid>,
+    (operating_mode, control_plane_scope, runtime_backend): (
+        OperatingMode,
+        ControlPlaneScope,
+        RuntimeBackend,
+    ),
+) -> EffectiveInstance {
+    let artifact = |one: UsedArtifact| InstanceArtifact {
+        name: one.name,
+        artifact_id: one.artifact_id,
+        digest: one.digest,
+    };
+    EffectiveInstance {
+        version: release.version,
+        operating_mode,
+        control_plane_scope,
+        runtime_backend,
+        allocation_id,
+        config: release.config,
+        resources: release.resources,
+        artifacts: images.into_iter().map(artifact).collect(),
+    }
+}
+
+/// The steps with what they usually take; what is decided comes on top.
+async fn steps(conn: &mut PgConnection, action: &str, app_slug: &str) -> Result<InstancePlan, ApiError> {
+    let usual = node_tasks::usual_seconds(conn, app_slug).await?;
+    let unknown = || ApiError::internal(&"an action without a workflow");
+    let (kind, explained) = explain(action).ok_or_else(unknown)?;
+    let took = |task: &str| usual.iter().find(|(kind, _)| kind == task).map(|(_, seconds)| *seconds);
+    let steps: Vec<InstancePlanStep> = explained
+        .into_iter()
+        .map(|step| InstancePlanStep {
+            name: step.name.to_owned(),
+            touches: step.touches.to_owned(),
+            undo: step.undo,
+            expected_seconds: step.task.and_then(took),
+        })
+        .collect();
+    let known: Vec<f64> = steps.iter().filter_map(|step| step.expected_seconds).collect();
+    Ok(InstancePlan {
+        action: action.to_owned(),
+        workflow_kind: kind.to_owned(),
+        expected_seconds: (!known.is_empty()).then(|| known.iter().sum()),
+        steps,
+        strategy: None,
+        changes_nothing: false,
+        placement: Vec::new(),
+        policy: None,
+        effective: None,
+        price_per_hour: None,
+    })
+}
