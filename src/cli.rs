@@ -10,6 +10,8 @@ pub mod login;
 pub mod output;
 pub mod pick;
 pub mod profile;
+pub mod progress;
+pub mod publish;
 pub mod retry;
 pub mod session;
 pub mod validate;
@@ -61,6 +63,8 @@ pub enum Verb {
     Retry(retry::RetryArgs),
     /// Wait until a run has settled; the exit code tells how
     Wait(wait::WaitArgs),
+    /// Publish an image or a file of an app: push, sign, register, verify
+    Publish(publish::PublishArgs),
     /// What was done and what was refused, newest first
     Audit(audit::AuditArgs),
     /// Check manifests on this machine, without a server
@@ -88,6 +92,7 @@ pub async fn run(verb: &Verb, args: &ClientArgs, format: Format) -> Result<(), F
         Verb::Workflows(command) => workflows::run(command, &client, format).await,
         Verb::Retry(retry) => retry::run(retry, &client, format).await,
         Verb::Wait(wait) => wait::run(wait, &client, format).await,
+        Verb::Publish(publish) => publish::run(publish, &client, format).await,
         Verb::Audit(audit) => audit::run(audit, &client, format).await,
         Verb::Login(_) | Verb::Explain(_) | Verb::Completions(_) | Verb::Validate(_) => Ok(()),
     }

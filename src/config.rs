@@ -1,6 +1,7 @@
 //! The configuration: the only place that reads the environment and configuration files. One struct per concern;
 //! a wrong key or value ends the start with the place it stands at and what would be right.
 
+mod artifact_store;
 mod auth;
 mod registry;
 mod surroundings;
@@ -14,7 +15,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use sqlx::postgres::PgConnectOptions;
+use tracing_subscriber::filter::Targets;
 
+pub use artifact_store::ArtifactStore;
 pub use auth::Auth;
 pub use registry::{Registry, Vault};
 pub use surroundings::Surroundings;
@@ -34,6 +37,7 @@ pub struct Config {
     pub auth: Auth,
     pub registry: Option<Registry>,
     pub vault: Option<Vault>,
+    pub artifact_store: Option<ArtifactStore>,
     pub database: Database,
     pub engine: engine::Settings,
     pub log: Log,
@@ -63,7 +67,7 @@ pub enum LogFormat {
 #[derive(Debug, Clone)]
 pub struct Log {
     pub format: LogFormat,
-    pub filter: String,
+    pub filter: Targets,
     pub color: bool,
 }
 
@@ -114,6 +118,7 @@ impl Config {
             auth: Auth::load(&values)?,
             registry: Registry::load(&values)?,
             vault: Vault::load(&values)?,
+            artifact_store: ArtifactStore::load(&values)?,
             database: Database::read(&values)?,
             engine: engine_settings(&values)?,
             log: Log::read(&values, environment)?,
@@ -154,9 +159,7 @@ impl Log {
             _ => return Err(values.wrong("log.format", &"must be auto, json or text")),
         };
         let filter = values.text("log.filter")?;
-        if let Err(error) = tracing_subscriber::EnvFilter::try_new(&filter) {
-            return Err(values.wrong("log.filter", &error));
-        }
+        let filter = Targets::from_str(&filter).map_err(|error| values.wrong("log.filter", &error))?;
         let color = terminal && environment.get("NO_COLOR").is_none_or(String::is_empty);
         Ok(Log { format, filter, color })
     }
@@ -271,7 +274,9 @@ mod tests {
         assert!(text.contains("gpuaas.toml:2: no setting `engine.slotz`; [engine] has drain_ms"), "{text}");
         assert!(text.contains("gpuaas.toml:3: `engine.lease_ms` must be a whole number"), "{text}");
         assert!(
-            text.contains("gpuaas.toml:5: no setting `servers.listen`; the sections are auth, database"),
+            text.contains(
+                "gpuaas.toml:5: no setting `servers.listen`; the sections are artifact_store, auth, database"
+            ),
             "{text}"
         );
         assert!(text.contains("GPUAAS_DATABASE_POOLER: `database.pooler` must be true or false"), "{text}");

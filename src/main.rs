@@ -71,6 +71,8 @@ enum Command {
 
 #[tokio::main]
 async fn main() -> ExitCode {
+    // The allocator asks for memory by the dozen megabytes; in huge pages all of it would be resident at once.
+    let _ = rustix::thread::disable_transparent_huge_pages(true);
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

@@ -1,18 +1,17 @@
 //! Logs and traces. Logs go to stderr, as JSON or for people; traces go to an OTLP/HTTP collector when one is
 //! configured. Whoever starts this keeps the guard until the end, so that the last spans are sent.
 
-mod json_line;
+mod json_lines;
 
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SdkTracerProvider;
-use tracing_subscriber::fmt::format::JsonFields;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, Layer, Registry, fmt};
+use tracing_subscriber::{Layer, Registry, fmt};
 
-use self::json_line::JsonLine;
+use self::json_lines::JsonLines;
 use crate::config::{Log, LogFormat, Telemetry};
 use crate::failure::Failure;
 
@@ -25,9 +24,7 @@ pub fn start(log: &Log, telemetry: &Telemetry) -> Result<Guard, Failure> {
     let traces =
         telemetry.otlp_endpoint.as_deref().map(|endpoint| exporter(endpoint, telemetry)).transpose()?;
     let spans = traces.as_ref().map(|provider| {
-        tracing_opentelemetry::layer()
-            .with_tracer(provider.tracer("gpuaas"))
-            .with_filter(EnvFilter::new(&log.filter))
+        tracing_opentelemetry::layer().with_tracer(provider.tracer("gpuaas")).with_filter(log.filter.clone())
     });
     Registry::default()
         .with(lines(log))
@@ -38,13 +35,12 @@ pub fn start(log: &Log, telemetry: &Telemetry) -> Result<Guard, Failure> {
 }
 
 fn lines(log: &Log) -> Box<dyn Layer<Registry> + Send + Sync> {
-    let filter = EnvFilter::new(&log.filter);
-    let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(log.color);
+    let filter = log.filter.clone();
     match log.format {
-        LogFormat::Text => lines.with_filter(filter).boxed(),
-        LogFormat::Json => {
-            lines.fmt_fields(JsonFields::new()).event_format(JsonLine).with_filter(filter).boxed()
+        LogFormat::Text => {
+            fmt::layer().with_writer(std::io::stderr).with_ansi(log.color).with_filter(filter).boxed()
         }
+        LogFormat::Json => JsonLines::to(std::io::stderr).with_filter(filter).boxed(),
     }
 }
 

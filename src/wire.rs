@@ -8,9 +8,11 @@ use std::time::Duration;
 use activities::{Env, TaskSigners};
 use axum::Router;
 use clients::Clock;
+use clients::blobs::Blobs;
 use clients::clock::SystemClock;
 use clients::oidc::Verifier;
 use clients::oidc::code_flow::CodeFlow;
+use clients::registry::Registry;
 use clients::seal::Sealer;
 use clients::signing::{SigningKey, SigningKeys};
 use clients::tokens::Minter;
@@ -30,11 +32,22 @@ pub fn engine(database: PgConnectOptions, config: &Config) -> Engine {
     engine
 }
 
-pub fn workers(engine: &Engine, sealer: Option<Sealer>) -> Workers {
+/// What this process's workers reach the world through; they leave to others what needs more.
+pub fn env(engine: &Engine, sealer: Option<Sealer>, registry: Option<Registry>, blobs: Option<Blobs>) -> Env {
     let mut env = Env::new(engine.clone());
     if let Some(sealer) = sealer {
         env = env.with_signers(TaskSigners::new(sealer));
     }
+    if let Some(registry) = registry {
+        env = env.with_registry(registry);
+    }
+    if let Some(blobs) = blobs {
+        env = env.with_blobs(blobs);
+    }
+    env
+}
+
+pub fn workers(engine: &Engine, env: Env) -> Workers {
     Workers::start(engine, Arc::new(env), workflows::registry())
 }
 
@@ -61,6 +74,7 @@ pub fn keys(auth: &Auth, address: SocketAddr) -> Result<api::Keys, Failure> {
 pub fn depot(
     registry: Option<&config::Registry>,
     vault: Option<&config::Vault>,
+    store: Option<&config::ArtifactStore>,
     auth: &Auth,
 ) -> Result<Option<api::Depot>, Failure> {
     let (Some(registry), Some(sealer)) = (registry, &auth.sealer) else { return Ok(None) };
@@ -68,7 +82,8 @@ pub fn depot(
         Some(vault) => Wrapping::Vault(Vault::new(&vault.url, vault.token.clone()).map_err(Failure::usage)?),
         None => Wrapping::Embedded(Wrapper::new(sealer.clone())),
     };
-    Ok(Some(api::Depot { registry: registry.connect()?, wrapping }))
+    let blobs = store.map(config::ArtifactStore::open).transpose()?;
+    Ok(Some(api::Depot { registry: registry.connect()?, blobs, wrapping }))
 }
 
 /// The page for people, and where they sign in to it: at the first issuer, by `loopback_http` also one on this machine.

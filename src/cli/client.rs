@@ -93,6 +93,11 @@ impl Client {
         .await
     }
 
+    /// A path of the platform's, or an address elsewhere that the platform told.
+    pub fn address(&self, told: &str) -> String {
+        if told.starts_with('/') { self.at(told) } else { told.to_owned() }
+    }
+
     fn at(&self, path: &str) -> String {
         format!("{}{path}", self.url)
     }
@@ -167,7 +172,7 @@ fn expired(failure: &Failure) -> bool {
 }
 
 /// A proxy or another server may have answered in the platform's place, and in other words.
-fn refusal(status: StatusCode, text: &str) -> Failure {
+pub fn refusal(status: StatusCode, text: &str) -> Failure {
     match serde_json::from_str::<ErrorEnvelope>(text) {
         Ok(envelope) => Failure::refused(envelope),
         Err(_) => {

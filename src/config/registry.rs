@@ -72,7 +72,7 @@ impl Vault {
     }
 }
 
-fn address(values: &Values, key: &str) -> Result<Option<String>, ConfigError> {
+pub(super) fn address(values: &Values, key: &str) -> Result<Option<String>, ConfigError> {
     let url = values.optional(key)?.map(|url| url.trim_end_matches('/').to_owned());
     match &url {
         Some(address) if !address.starts_with("https://") && !address.starts_with("http://") => {

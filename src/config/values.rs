@@ -11,8 +11,14 @@ use toml::de::{DeTable, DeValue};
 const DEFAULTS: &str = include_str!("default.toml");
 
 /// Settings whose whole value is a secret.
-const SECRETS: [&str; 5] =
-    ["auth.signing_keys", "auth.sealing_keys", "registry.token_key", "registry.events_secret", "vault.token"];
+const SECRETS: [&str; 6] = [
+    "auth.signing_keys",
+    "auth.sealing_keys",
+    "registry.token_key",
+    "registry.events_secret",
+    "vault.token",
+    "artifact_store.s3_secret_access_key",
+];
 
 /// Every problem found, one per line, each naming the place and what would be right.
 #[derive(Debug, thiserror::Error)]

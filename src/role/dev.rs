@@ -142,8 +142,11 @@ impl Start<'_> {
         let mut ready = Ready::new(address, host, &logins.application, self.data, cluster.as_deref());
         let engine = wire::engine(logins.application, self.config);
         seed::plant(engine.pool()).await.map_err(Failure::server)?;
-        let sealer = Some(front.keys.sealer.clone());
-        let mut serving = Serving::start(engine, Some(front), true, sealer).await?;
+        let depot = front.depot.as_ref();
+        let (images, blobs) =
+            (depot.map(|depot| depot.registry.clone()), depot.and_then(|depot| depot.blobs.clone()));
+        let env = wire::env(&engine, Some(front.keys.sealer.clone()), images, blobs);
+        let mut serving = Serving::start(engine, Some(front), Some(env)).await?;
         tokio::select! {
             () = serving.ready() => {}
             () = stop.asked.cancelled() => {}
@@ -185,7 +188,9 @@ impl Start<'_> {
         let issuer = Issuer::open(self.data, &server, Arc::new(SystemClock))?;
         let auth = keys::complete(&self.config.auth, self.data, &issuer, &server)?;
         let (keys, receive_within) = (wire::keys(&auth, address)?, self.config.server.receive_within);
-        let depot = wire::depot(registry, self.config.vault.as_ref(), &auth)?;
+        let own = config::ArtifactStore::folder(&self.data.path.join("artifact-store"));
+        let store = self.config.artifact_store.as_ref().unwrap_or(&own);
+        let depot = wire::depot(registry, self.config.vault.as_ref(), Some(store), &auth)?;
         let console = wire::console(&auth, &keys, true)?;
         Ok(Front { listener, receive_within, keys, depot, console, beside: issuer.routes() })
     }

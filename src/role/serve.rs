@@ -7,9 +7,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use activities::Env;
 use axum::Router;
 use clap::Args;
-use clients::seal::Sealer;
 use engine::{Engine, Workers};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Connection};
@@ -53,8 +53,9 @@ pub async fn run(config: &Config, args: &ServeArgs) -> Result<(), Failure> {
     }
     check_schema(&database).await?;
     let front = if args.workers_only { None } else { Some(front(config).await?) };
-    let sealer = config.auth.sealer.clone();
-    let mut serving = Serving::start(wire::engine(database, config), front, !args.api_only, sealer).await?;
+    let engine = wire::engine(database, config);
+    let env = if args.api_only { None } else { Some(env(config, &engine)?) };
+    let mut serving = Serving::start(engine, front, env).await?;
     info!(api = !args.workers_only, workers = !args.api_only, "serving");
     let outcome = tokio::select! {
         () = stop.asked.cancelled() => Ok(()),
@@ -64,11 +65,22 @@ pub async fn run(config: &Config, args: &ServeArgs) -> Result<(), Failure> {
     outcome
 }
 
+fn env(config: &Config, engine: &Engine) -> Result<Env, Failure> {
+    let registry = config.registry.as_ref().map(|registry| registry.connect()).transpose()?;
+    let blobs = config.artifact_store.as_ref().map(|store| store.open()).transpose()?;
+    Ok(wire::env(engine, config.auth.sealer.clone(), registry, blobs))
+}
+
 async fn front(config: &Config) -> Result<Front, Failure> {
     let listener = bind(config.server.listen).await?;
     let address = listener.local_addr().map_err(Failure::server)?;
     let (keys, receive_within) = (wire::keys(&config.auth, address)?, config.server.receive_within);
-    let depot = wire::depot(config.registry.as_ref(), config.vault.as_ref(), &config.auth)?;
+    let depot = wire::depot(
+        config.registry.as_ref(),
+        config.vault.as_ref(),
+        config.artifact_store.as_ref(),
+        &config.auth,
+    )?;
     let console = wire::console(&config.auth, &keys, config.auth.loopback_http)?;
     Ok(Front { listener, receive_within, keys, depot, console, beside: Router::new() })
 }
@@ -82,16 +94,11 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// Workers without a sealing key leave to others what needs one.
-    pub async fn start(
-        engine: Engine,
-        front: Option<Front>,
-        with_workers: bool,
-        sealer: Option<Sealer>,
-    ) -> Result<Serving, Failure> {
+    /// With an `Env` it drives workflows too.
+    pub async fn start(engine: Engine, front: Option<Front>, env: Option<Env>) -> Result<Serving, Failure> {
         workflows::declare_schedules(&engine).await.map_err(Failure::server)?;
         let closing = CancellationToken::new();
-        let workers = with_workers.then(|| wire::workers(&engine, sealer));
+        let workers = env.map(|env| wire::workers(&engine, env));
         let api = front.map(|front| tokio::spawn(wire::api(front, engine.clone(), closing.clone())));
         Ok(Serving { engine, closing, api, workers })
     }

@@ -7,10 +7,18 @@ use axum::response::{Html, IntoResponse, Response};
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'; \
     form-action 'self' http://127.0.0.1:* http://localhost:*";
 
-const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:24rem;margin:12vh auto;padding:0 1rem;\
-    color-scheme:light dark}label{display:block;margin:.75rem 0}input{display:block;width:100%;font:inherit;\
-    padding:.4rem;box-sizing:border-box}button{font:inherit;padding:.4rem 1.2rem;margin-top:.5rem}\
-    [role=alert]{border-left:.25rem solid #c33;padding-left:.6rem}";
+/// The console's colours, by day and by night.
+const STYLE: &str = ":root{--paper:#f2f5f6;--sheet:#fff;--ink:#15242b;--soft:#53636b;--line:#c3ced3;--go:#096672;--on:#fff;\
+    color-scheme:light dark}@media(prefers-color-scheme:dark){:root{--paper:#0e1518;--sheet:#151f23;--ink:#e4ebed;\
+    --soft:#9fb1b8;--line:#3a4a51;--go:#5cc4cc;--on:#08191c}}body{margin:0;background:var(--paper);color:var(--ink);\
+    font:15px/1.5 'IBM Plex Sans',system-ui,sans-serif}main{max-width:22rem;margin:12vh auto;padding:1.75rem 2rem;\
+    background:var(--sheet);border:1px solid var(--line);border-radius:10px}h1{font-size:1.35rem;margin:0 0 1rem}\
+    label{display:block;margin:.9rem 0}input{display:block;width:100%;box-sizing:border-box;margin-top:.2rem;\
+    padding:.5rem .7rem;font:inherit;color:inherit;background:var(--paper);border:1px solid var(--line);border-radius:5px}\
+    button{width:100%;margin-top:.5rem;padding:.55rem;font:inherit;font-weight:600;color:var(--on);background:var(--go);\
+    border:0;border-radius:5px;cursor:pointer}p{color:var(--soft);font-size:.9rem;margin:1.25rem 0 0}\
+    [role=alert]{color:var(--ink);border-left:.25rem solid #c33;padding-left:.6rem}\
+    :focus-visible{outline:2px solid var(--go);outline-offset:2px}";
 
 pub fn message(status: StatusCode, title: &str, text: &str) -> Response {
     shell(status, title, &format!("<p>{}</p>", escape(text)))

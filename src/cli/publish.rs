@@ -1,0 +1,187 @@
+//! `gpuaas publish`: intent, credential, push, signature, registration and verification as one command. It goes on where
+//! it broke off, and does nothing for what is published already.
+
+mod blob;
+mod image;
+
+use std::path::PathBuf;
+
+use api_types::{Artifact, NewArtifact, NewPublishIntent, Operate, Page, PublishIntent};
+use clap::Args;
+use clients::trust::SignerKey;
+use domain::Digest;
+use domain::artifact::Trust;
+use domain::manifest::ArtifactKind;
+
+use self::blob::Blob;
+use self::image::Image;
+use super::client::Client;
+use super::output::{self, Format};
+use crate::failure::Failure;
+
+#[derive(Debug, Args)]
+pub struct PublishArgs {
+    /// The app's slug
+    app: String,
+    /// The version it belongs to
+    #[arg(value_name = "VERSION")]
+    app_version: String,
+    /// An image: an OCI layout, as a folder or a tar file
+    #[arg(long, value_name = "PATH", required_unless_present = "blob", conflicts_with = "blob")]
+    image: Option<PathBuf>,
+    /// Any file
+    #[arg(long, value_name = "FILE")]
+    blob: Option<PathBuf>,
+    /// What the version's manifest calls it
+    #[arg(long, default_value = "runtime")]
+    name: String,
+    /// Which of several, where the manifest has variants
+    #[arg(long)]
+    variant: Option<String>,
+    /// Sign the image with this key: P-256 in PKCS#8 PEM form, without a passphrase
+    #[arg(long, value_name = "FILE", conflicts_with = "blob")]
+    key: Option<PathBuf>,
+}
+
+/// What is published, read and hashed on this machine.
+enum Source {
+    Image(Image),
+    Blob(Blob),
+}
+
+impl Source {
+    fn open(args: &PublishArgs) -> Result<Source, Failure> {
+        match (&args.image, &args.blob) {
+            (Some(path), _) => Image::open(path).map(Source::Image),
+            (None, Some(path)) => Blob::open(path).map(Source::Blob),
+            (None, None) => Err(Failure::usage("what? Name it with --image or --blob")),
+        }
+    }
+
+    fn digest(&self) -> &Digest {
+        match self {
+            Source::Image(image) => &image.digest,
+            Source::Blob(blob) => &blob.digest,
+        }
+    }
+
+    fn kind(&self) -> ArtifactKind {
+        match self {
+            Source::Image(_) => ArtifactKind::Oci,
+            Source::Blob(_) => ArtifactKind::Blob,
+        }
+    }
+}
+
+pub async fn run(args: &PublishArgs, client: &Client, format: Format) -> Result<(), Failure> {
+    let key = args.key.as_deref().map(read_key).transpose()?;
+    let source = Source::open(args)?;
+    let mut artifact = match known(args, client, source.digest()).await? {
+        Some(artifact) => {
+            output::say(&format!("{} is published already", source.digest()));
+            if let (Some(key), false) = (&key, artifact.trust_state == Trust::Verified) {
+                sign(args, client, &source, key).await?;
+            }
+            artifact
+        }
+        None => publish(args, client, &source, key.as_ref()).await?,
+    };
+    if artifact.trust_state != Trust::Verified {
+        let path = client.in_project(&format!("/app-artifacts/{}/verify", artifact.id))?;
+        artifact = client.post(&path, &Operate { reason: None }).await?;
+    }
+    tell(&artifact, format)
+}
+
+/// These bytes for this very place, where the platform has them.
+async fn known(args: &PublishArgs, client: &Client, digest: &Digest) -> Result<Option<Artifact>, Failure> {
+    let query = [
+        ("app_slug", args.app.clone()),
+        ("app_version", args.app_version.clone()),
+        ("artifact_name", args.name.clone()),
+        ("digest", digest.to_string()),
+    ];
+    let page: Page<Artifact> = client.get(&client.in_project("/app-artifacts")?, &query).await?;
+    Ok(page.items.into_iter().find(|artifact| artifact.slot.variant == args.variant))
+}
+
+async fn publish(
+    args: &PublishArgs,
+    client: &Client,
+    source: &Source,
+    key: Option<&SignerKey>,
+) -> Result<Artifact, Failure> {
+    let intent = ask(args, client, source).await?;
+    match source {
+        Source::Image(image) => {
+            let repository = image::open_repository(client, &intent).await?;
+            image.push(&repository, intent.tag.as_deref()).await?;
+            if let Some(key) = key {
+                image.sign(&repository, key).await?;
+            }
+        }
+        Source::Blob(blob) => blob.upload(client, &intent).await?,
+    }
+    let new = NewArtifact {
+        app_slug: args.app.clone(),
+        app_version: args.app_version.clone(),
+        artifact_name: args.name.clone(),
+        variant: args.variant.clone(),
+        artifact_kind: source.kind(),
+        source_type: None,
+        repository: intent.repository,
+        source_uri: intent.source_uri,
+        digest: source.digest().to_string(),
+        tag: None,
+        media_type: None,
+        size_bytes: None,
+    };
+    client.post(&client.in_project("/app-artifacts")?, &new).await
+}
+
+async fn ask(args: &PublishArgs, client: &Client, source: &Source) -> Result<PublishIntent, Failure> {
+    let wanted = NewPublishIntent {
+        app_slug: args.app.clone(),
+        app_version: args.app_version.clone(),
+        artifact_name: args.name.clone(),
+        variant: args.variant.clone(),
+        artifact_kind: source.kind(),
+        source_type: None,
+        channel: None,
+        expected_digest: Some(source.digest().to_string()),
+        signing_key_id: None,
+        max_bytes: None,
+        ttl_seconds: None,
+    };
+    client.post(&client.in_project("/app-artifacts/publish-intents")?, &wanted).await
+}
+
+/// An image that is there already and lacks a signature.
+async fn sign(args: &PublishArgs, client: &Client, source: &Source, key: &SignerKey) -> Result<(), Failure> {
+    let Source::Image(image) = source else { return Ok(()) };
+    let intent = ask(args, client, source).await?;
+    image.sign(&image::open_repository(client, &intent).await?, key).await
+}
+
+fn read_key(path: &std::path::Path) -> Result<SignerKey, Failure> {
+    let failed = |why: &dyn std::fmt::Display| Failure::usage(format!("{}: {why}", path.display()));
+    let pem = std::fs::read_to_string(path).map_err(|error| failed(&error))?;
+    SignerKey::from_pem(&pem).map_err(|fault| failed(&fault))
+}
+
+/// The line to paste, or why the platform does not believe it.
+fn tell(artifact: &Artifact, format: Format) -> Result<(), Failure> {
+    let place = artifact.repository.as_ref().or(artifact.source_uri.as_ref()).cloned().unwrap_or_default();
+    let trust = serde_json::to_value(artifact.trust_state).map_err(Failure::server)?;
+    let row = vec![
+        format!("{place}@{}", artifact.digest),
+        artifact.id.to_string(),
+        trust.as_str().unwrap_or_default().to_owned(),
+    ];
+    output::print(format, &["artifact", "id", "trust"], &[row], artifact)?;
+    if artifact.trust_state == Trust::Verified {
+        return Ok(());
+    }
+    let why: Vec<&str> = artifact.evidence.failures().map(|check| check.message.as_str()).collect();
+    Err(Failure::failed(format!("it is published and not trusted: {}", why.join("; "))))
+}

@@ -1,0 +1,147 @@
+//! An image from an OCI layout: pushed blob by blob, each only if the registry lacks it, and signed as cosign does.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use api_types::PublishIntent;
+use clients::oci_layout::{Descriptor, Layout};
+use clients::registry::{Pushed, Repository};
+use clients::trust::{SignerKey, sign};
+use domain::artifact::MANIFEST_TYPES;
+use domain::{Digest, Secret};
+use reqwest::Body;
+use serde::Deserialize;
+use uuid::Uuid;
+
+use crate::cli::client::{self, Client};
+use crate::cli::output;
+use crate::cli::progress::Progress;
+use crate::failure::Failure;
+
+pub struct Image {
+    layout: Layout,
+    manifest: Descriptor,
+    pub digest: Digest,
+    /// Where a tar file was unpacked; goes with the command.
+    unpacked: Option<PathBuf>,
+}
+
+impl Image {
+    pub fn open(path: &Path) -> Result<Image, Failure> {
+        let unpacked = if path.is_dir() { None } else { Some(unpack(path)?) };
+        let layout = Layout::open(unpacked.as_deref().unwrap_or(path)).map_err(Failure::usage)?;
+        let manifest = layout.image().map_err(Failure::usage)?.clone();
+        let digest = manifest.digest.parse().map_err(Failure::usage)?;
+        layout.verify(&manifest).map_err(Failure::usage)?;
+        Ok(Image { layout, manifest, digest, unpacked })
+    }
+
+    pub async fn push(&self, repository: &Repository, tag: Option<&str>) -> Result<(), Failure> {
+        for part in self.layout.needed_by(&self.manifest).map_err(Failure::usage)? {
+            if MANIFEST_TYPES.contains(&part.media_type.as_str()) {
+                self.push_manifest(repository, &part, &part.digest).await?;
+            } else {
+                self.push_blob(repository, &part).await?;
+            }
+        }
+        self.push_manifest(repository, &self.manifest, &self.manifest.digest).await?;
+        if let Some(tag) = tag {
+            self.push_manifest(repository, &self.manifest, tag).await?;
+        }
+        Ok(())
+    }
+
+    async fn push_manifest(
+        &self,
+        to: &Repository,
+        manifest: &Descriptor,
+        as_name: &str,
+    ) -> Result<(), Failure> {
+        let bytes = self.layout.manifest_bytes(manifest).map_err(Failure::usage)?;
+        to.push_manifest(as_name, &manifest.media_type, &bytes).await.map_err(Failure::server)?;
+        Ok(())
+    }
+
+    async fn push_blob(&self, to: &Repository, blob: &Descriptor) -> Result<(), Failure> {
+        let path = self.layout.blob_path(&blob.digest).map_err(Failure::usage)?;
+        let file = tokio::fs::File::open(&path).await;
+        let file = file.map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+        let digest: Digest = blob.digest.parse().map_err(Failure::usage)?;
+        let progress = Arc::new(Progress::new(&short(&digest), blob.size, 0));
+        let watched = Arc::clone(&progress);
+        let pushed = to.push_blob(&digest, blob.size, || Body::wrap_stream(watched.watch(file))).await;
+        match pushed.map_err(Failure::server)? {
+            Pushed::Sent => progress.done(),
+            Pushed::There => output::say(&format!("{} is there already", short(&digest))),
+        }
+        Ok(())
+    }
+
+    pub async fn sign(&self, repository: &Repository, key: &SignerKey) -> Result<(), Failure> {
+        sign(repository, &self.digest, key).await.map_err(Failure::server)?;
+        output::say("signed");
+        Ok(())
+    }
+}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.unpacked {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
+}
+
+/// As much of a digest as people tell them apart by.
+fn short(digest: &Digest) -> String {
+    digest.as_str().chars().take(19).collect()
+}
+
+fn unpack(archive: &Path) -> Result<PathBuf, Failure> {
+    let folder = std::env::temp_dir().join(format!("gpuaas-image-{}", Uuid::new_v4().simple()));
+    let failed = |why: String| Failure::usage(format!("cannot unpack {}: {why}", archive.display()));
+    std::fs::create_dir(&folder).map_err(|error| failed(error.to_string()))?;
+    let unpacked = Command::new("tar").arg("-xf").arg(archive).arg("-C").arg(&folder).output();
+    match unpacked {
+        Ok(said) if said.status.success() => Ok(folder),
+        Ok(said) => Err(failed(String::from_utf8_lossy(&said.stderr).trim().to_owned())),
+        Err(error) => Err(failed(error.to_string())),
+    }
+}
+
+/// The repository of an intent, spoken to with the credential that its token opens, once.
+pub async fn open_repository(client: &Client, intent: &PublishIntent) -> Result<Repository, Failure> {
+    #[derive(Deserialize)]
+    struct Opened {
+        data: Credential,
+    }
+    #[derive(Deserialize)]
+    struct Credential {
+        username: String,
+        password: Secret<String>,
+        registry: String,
+    }
+    let odd = || Failure::server("the platform answered an intent without a credential");
+    let wrapped = intent.credential.as_ref().ok_or_else(odd)?;
+    let (token, name) =
+        (wrapped.token.as_ref().ok_or_else(odd)?, intent.repository.as_deref().ok_or_else(odd)?);
+    let url = client.address(&wrapped.unwrap_path);
+    let answer = client::http()?.post(&url).header("x-vault-token", token).send().await;
+    let answer = answer.map_err(|error| client::unreachable(&url, &error))?;
+    if !answer.status().is_success() {
+        return Err(Failure::server(format!(
+            "the credential cannot be fetched ({}): somebody else may have; find out who, then try again",
+            answer.status()
+        )));
+    }
+    let Opened { data } = answer.json().await.map_err(Failure::server)?;
+    let url = format!("{}://{}", scheme(&data.registry), data.registry);
+    Repository::with_credential(&url, name, &data.username, data.password).map_err(Failure::server)
+}
+
+/// As container engines have it: plain HTTP is for this machine alone.
+fn scheme(host: &str) -> &'static str {
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    if name == "localhost" || name == "[::1]" || name.starts_with("127.") { "http" } else { "https" }
+}
