@@ -7,6 +7,8 @@ import "./style/base.css";
 import "./style/shell.css";
 import "./style/tables.css";
 import "./style/run.css";
+import "./style/panels.css";
+import "./style/forms.css";
 
 import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";

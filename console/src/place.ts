@@ -23,9 +23,9 @@ export function placesOf(me: Me, projects: Project[]): Place[] {
   const everywhere = held(me, (grant) => !grant.org_id && !grant.project_id);
   const known = new Map<string, { id: string; org_id: string; slug: string }>();
   for (const project of projects) known.set(project.id, project);
-  for (const { project_id, org_id } of me.grants) {
+  for (const { project_id, org_id, project_slug } of me.grants) {
     if (!project_id || !org_id || known.has(project_id)) continue;
-    known.set(project_id, { id: project_id, org_id, slug: `project ${project_id.slice(-8)}` });
+    known.set(project_id, { id: project_id, org_id, slug: project_slug ?? project_id });
   }
   const inside = [...known.values()].map((project): Place => {
     const here = held(

@@ -1,11 +1,28 @@
 // The table of contents: every address of the console and the page behind it. Filters live in the address, so that a
 // look at something can be kept, shared and gone back to.
 import type { QueryClient } from "@tanstack/react-query";
-import { createRootRouteWithContext, createRoute, createRouter, Outlet, redirect } from "@tanstack/react-router";
+import {
+  createRootRouteWithContext,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  Outlet,
+  redirect,
+} from "@tanstack/react-router";
 import { AccountsPage } from "./accounts/AccountsPage";
-import { places, type RunFilter } from "./api/queries";
+import { type ArtifactFilter, type InstanceFilter, places, type RunFilter } from "./api/queries";
+import { ArtifactPage } from "./artifacts/ArtifactPage";
+import { ArtifactsPage } from "./artifacts/ArtifactsPage";
 import { AuditPage } from "./audit/AuditPage";
+import { AppPage } from "./catalog/AppPage";
+import { CatalogPage } from "./catalog/CatalogPage";
+import { SubmissionPage } from "./catalog/SubmissionPage";
+import { VersionPage } from "./catalog/VersionPage";
+import { InstancePage } from "./instances/InstancePage";
+import { InstancesPage } from "./instances/InstancesPage";
 import { MembersPage } from "./members/MembersPage";
+import { AllocationsPage } from "./nodes/AllocationsPage";
+import { NodesPage } from "./nodes/NodesPage";
 import { RunPage } from "./run/RunPage";
 import { RunsPage } from "./runs/RunsPage";
 import { SchedulesPage } from "./schedules/SchedulesPage";
@@ -59,6 +76,60 @@ const run = createRoute({
   component: RunPage,
 });
 
+const instances = createRoute({
+  getParentRoute: inPlace,
+  path: "/instances",
+  validateSearch: (search: Record<string, unknown>): InstanceFilter =>
+    words(search, ["status", "app", "version", "allocation"]),
+  component: InstancesPage,
+});
+
+const instance = createRoute({ getParentRoute: inPlace, path: "/instances/$instance", component: InstancePage });
+
+const catalog = createRoute({
+  getParentRoute: inPlace,
+  path: "/catalog",
+  validateSearch: ({ view }: Record<string, unknown>): { view?: "all" | "reviews" } =>
+    view === "all" || view === "reviews" ? { view } : {},
+  component: CatalogPage,
+});
+
+const app = createRoute({ getParentRoute: inPlace, path: "/catalog/$slug", component: AppPage });
+const version = createRoute({ getParentRoute: inPlace, path: "/catalog/$slug/$version", component: VersionPage });
+
+const submission = createRoute({
+  getParentRoute: inPlace,
+  path: "/submissions/$submission",
+  component: SubmissionPage,
+});
+
+/** Loaded when somebody deploys: forms from schemas weigh more than the rest of the console. */
+const deploy = createRoute({
+  getParentRoute: inPlace,
+  path: "/catalog/$slug/$version/deploy",
+  component: lazyRouteComponent(() => import("./deploy/DeployPage"), "DeployPage"),
+});
+
+const artifacts = createRoute({
+  getParentRoute: inPlace,
+  path: "/artifacts",
+  validateSearch: (search: Record<string, unknown>): ArtifactFilter & { view?: "keys" } => ({
+    ...(search.view === "keys" ? { view: "keys" } : {}),
+    ...words(search, ["app_slug", "app_version", "trust_state", "lifecycle_state", "digest"]),
+  }),
+  component: ArtifactsPage,
+});
+
+const artifact = createRoute({ getParentRoute: inPlace, path: "/artifacts/$artifact", component: ArtifactPage });
+const nodes = createRoute({ getParentRoute: inPlace, path: "/nodes", component: NodesPage });
+
+const allocations = createRoute({
+  getParentRoute: inPlace,
+  path: "/allocations",
+  validateSearch: (search: Record<string, unknown>): { status?: string } => words(search, ["status"]),
+  component: AllocationsPage,
+});
+
 const schedules = createRoute({ getParentRoute: inPlace, path: "/schedules", component: SchedulesPage });
 
 const audit = createRoute({
@@ -72,7 +143,11 @@ const audit = createRoute({
 const accounts = createRoute({ getParentRoute: inPlace, path: "/service-accounts", component: AccountsPage });
 const members = createRoute({ getParentRoute: inPlace, path: "/members", component: MembersPage });
 
-const tree = root.addChildren([home, place.addChildren([placeHome, runs, run, schedules, audit, accounts, members])]);
+const operated = [runs, run, instances, instance, schedules];
+const ofApps = [catalog, app, version, submission, deploy, artifacts, artifact];
+const rest = [nodes, allocations, audit, accounts, members];
+
+const tree = root.addChildren([home, place.addChildren([placeHome, ...operated, ...ofApps, ...rest])]);
 
 /** Only words somebody wrote; numbers and nonsense in an address are no filter. */
 function words<K extends string>(search: Record<string, unknown>, names: K[]): Partial<Record<K, string>> {

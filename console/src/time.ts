@@ -8,7 +8,8 @@ const UNITS: [number, string][] = [
 ];
 
 export function duration(ms: number): string {
-  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < 1) return "<1 ms";
+  if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 10_000) return `${(ms / 1000).toFixed(1)} s`;
   for (const [at, [size, unit]] of UNITS.entries()) {
     if (ms < size) continue;
@@ -22,7 +23,9 @@ export function duration(ms: number): string {
 
 export function ago(time: string, now: number): string {
   const passed = now - Date.parse(time);
-  return passed < 1500 ? "now" : `${duration(Math.round(passed / 1000) * 1000)} ago`;
+  if (passed < 1500) return "now";
+  const [size, unit] = UNITS.find(([size]) => passed >= size) ?? [1000, "s"];
+  return `${Math.floor(passed / size)} ${unit} ago`;
 }
 
 /** `in 3 s`, or that it is due. */

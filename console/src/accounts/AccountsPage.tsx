@@ -1,18 +1,20 @@
 // The machines of a project. A private key is shown once, here, and never again anywhere.
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { change, post } from "../api/client";
+import { post } from "../api/client";
 import { useServiceAccounts } from "../api/queries";
 import type { ServiceAccount, ServiceAccountWithKey } from "../api/types";
 import { may } from "../place";
 import { usePlace } from "../shell/Shell";
 import { ago } from "../time";
+import { Ask } from "../ui/Ask";
 import { Copy, curl } from "../ui/Copy";
 import { Dialog } from "../ui/Dialog";
-import { Empty, Loading, Problem } from "../ui/Feedback";
-import { More } from "../ui/More";
+import { Empty } from "../ui/Feedback";
+import { Listed } from "../ui/Listed";
 import { useNow } from "../ui/now";
 import { StateWord } from "../ui/State";
+import { type Column, Table } from "../ui/Table";
 
 export function AccountsPage() {
   const place = usePlace();
@@ -21,6 +23,31 @@ export function AccountsPage() {
   const [made, setMade] = useState<ServiceAccountWithKey | null>(null);
   const manages = may(place, "iam.service_account.manage");
   const shown = accounts.data?.filter((account) => account.status !== "deleted");
+  const now = useNow(1000);
+  const columns: Column<ServiceAccount>[] = [
+    { head: "Account", cell: (account) => <Account account={account} />, title: true },
+    { head: "State", cell: (account) => <StateWord state={account.status} /> },
+    {
+      head: "May",
+      cell: (account) => <span title={account.permissions.join("\n")}>{account.permissions.length} permissions</span>,
+      className: "nowrap",
+    },
+    {
+      head: "Keys",
+      cell: (account) => account.keys.map((key) => key.key_id.slice(-8)).join(", ") || "none",
+      className: "id",
+    },
+    {
+      head: "Last used",
+      cell: (account) => (account.last_used_at ? ago(account.last_used_at, now) : "never"),
+      className: "nowrap",
+    },
+    {
+      head: "Actions",
+      cell: (account) => manages && <Buttons account={account} onKey={setMade} />,
+      className: "buttons",
+    },
+  ];
   return (
     <>
       <div className="head">
@@ -32,114 +59,71 @@ export function AccountsPage() {
           </button>
         )}
       </div>
+      <p className="lead">
+        Identities for programs. A private key is shown once, when it is made, and never kept here.
+      </p>
       {made && <NewKey made={made} onDone={() => setMade(null)} />}
-      {accounts.error && <Problem error={accounts.error} again={() => void accounts.refetch()} />}
-      {accounts.isPending && !accounts.error && <Loading what="service accounts" />}
-      {shown?.length === 0 && (
-        <Empty title="No machine works here yet">
-          {manages
-            ? "Make one for your CI or your own program; it signs in by a key."
-            : "Somebody who manages them can make one."}
-        </Empty>
-      )}
-      {shown && shown.length > 0 && <Table accounts={shown} manages={manages} onKey={setMade} />}
-      <More {...accounts} />
+      <Listed list={{ ...accounts, data: shown }} what="service accounts" empty={<NoAccounts manages={manages} />}>
+        {(items) => <Table label="Service accounts" columns={columns} rows={items} id={(account) => account.id} />}
+      </Listed>
       {creating && <Create onClose={() => setCreating(false)} onMade={setMade} />}
     </>
   );
 }
 
-function Table({
-  accounts,
-  manages,
-  onKey,
-}: {
-  accounts: ServiceAccount[];
-  manages: boolean;
-  onKey: (made: ServiceAccountWithKey) => void;
-}) {
-  const now = useNow(1000);
+function NoAccounts({ manages }: { manages: boolean }) {
   return (
-    <div className="scroll">
-      <table className="list">
-        <thead>
-          <tr>
-            <th scope="col">State</th>
-            <th scope="col">Account</th>
-            <th scope="col">May</th>
-            <th scope="col">Keys</th>
-            <th scope="col">Last used</th>
-            <th scope="col">
-              <span className="sr">Actions</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {accounts.map((account) => (
-            <tr key={account.id}>
-              <td>
-                <StateWord state={account.status} />
-              </td>
-              <td>
-                <strong>{account.slug}</strong>
-                <span className="subject">{account.description ?? account.name}</span>
-              </td>
-              <td title={account.permissions.join("\n")}>{account.permissions.length} permissions</td>
-              <td className="id">{account.keys.map((key) => key.key_id.slice(-8)).join(", ") || "none"}</td>
-              <td>{account.last_used_at ? ago(account.last_used_at, now) : "never"}</td>
-              <td className="buttons">{manages && <Buttons account={account} onKey={onKey} />}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Empty title="No service accounts yet">
+      {manages ? "Make one for your CI or your own program; it signs in by a key." : "A project admin can make one."}
+    </Empty>
   );
 }
 
-function Buttons({ account, onKey }: { account: ServiceAccount; onKey: (made: ServiceAccountWithKey) => void }) {
-  const place = usePlace();
-  const client = useQueryClient();
-  const path = `${place.path}/service-accounts/${account.id}`;
-  const [rotating, setRotating] = useState(false);
-  const [key] = useState(() => crypto.randomUUID());
-  const renewed = () => client.invalidateQueries({ queryKey: ["service-accounts"] });
-  const turn = account.status === "active" ? "disable" : "enable";
-  const toggle = useMutation({
-    mutationFn: () => change<unknown>("POST", `${path}/${turn}`, {}, crypto.randomUUID()),
-    onSettled: renewed,
-  });
-  const rotate = useMutation({
-    mutationFn: () => post<ServiceAccountWithKey>(`${path}/rotate-key`, {}, key),
-    onSuccess: (made) => {
-      setRotating(false);
-      onKey(made);
-    },
-    onSettled: renewed,
-  });
+function Account({ account }: { account: ServiceAccount }) {
   return (
     <>
-      {toggle.error && <span className="tone-bad">{toggle.error.message}</span>}
-      <button type="button" onClick={() => setRotating(true)}>
-        Rotate key
-      </button>
-      <button type="button" disabled={toggle.isPending} onClick={() => toggle.mutate()}>
-        {turn === "disable" ? "Disable" : "Enable"}
-      </button>
-      {rotating && (
-        <Dialog
-          title={`A new key for ${account.slug}?`}
-          confirm="Make the key"
-          busy={rotate.isPending}
-          error={rotate.error}
-          curl={<Copy text={curl("POST", `${path}/rotate-key`, {})} label="Copy as curl" />}
-          onConfirm={() => rotate.mutate()}
-          onClose={() => setRotating(false)}
-        >
-          <p>
-            The newest of the present keys keeps working, so that its holder can change over; older ones end at once.
-          </p>
-        </Dialog>
-      )}
+      <strong>{account.slug}</strong>
+      <span className="subject">{account.description ?? account.name}</span>
+    </>
+  );
+}
+
+interface ForKey {
+  account: ServiceAccount;
+  onKey: (made: ServiceAccountWithKey) => void;
+}
+
+function Buttons({ account, onKey }: ForKey) {
+  const place = usePlace();
+  const path = `${place.path}/service-accounts/${account.id}`;
+  const active = account.status === "active";
+  return (
+    <>
+      <Ask<ServiceAccountWithKey>
+        label="Rotate key"
+        title={`Make a new key for ${account.slug}?`}
+        confirm="Make the key"
+        path={`${path}/rotate-key`}
+        reasoned
+        renews={["service-accounts"]}
+        onDone={onKey}
+      >
+        <p>The newest of the present keys keeps working, so that its holder can change over; older ones end at once.</p>
+      </Ask>
+      <Ask
+        label={active ? "Disable" : "Enable"}
+        title={`${active ? "Disable" : "Enable"} ${account.slug}?`}
+        confirm={active ? "Disable" : "Enable"}
+        danger={active}
+        path={`${path}/${active ? "disable" : "enable"}`}
+        renews={["service-accounts"]}
+      >
+        <p>
+          {active
+            ? "Its keys and tokens are refused from this moment, until somebody enables it again."
+            : "Its keys are accepted again from this moment."}
+        </p>
+      </Ask>
     </>
   );
 }
@@ -185,7 +169,7 @@ function Create({ onClose, onMade }: { onClose: () => void; onMade: (made: Servi
 
 function NewKey({ made, onDone }: { made: ServiceAccountWithKey; onDone: () => void }) {
   return (
-    <section className="new-key" aria-label="The new key">
+    <section className="secret" aria-label="The new key">
       <h2>The key of {made.slug}, shown this once</h2>
       <p>
         Keep it where your program finds it. Nobody can show it again, the platform keeps only its public half. Key id{" "}

@@ -4,10 +4,29 @@ import { keepPreviousData, queryOptions, useInfiniteQuery } from "@tanstack/reac
 import type { Place } from "../place";
 import { placesOf } from "../place";
 import { get } from "./client";
-import type { AuditEntry, Me, Member, Page, Project, Run, RunDetail, Schedule, ServiceAccount } from "./types";
+import type {
+  Allocation,
+  App,
+  Artifact,
+  AuditEntry,
+  Entitlement,
+  Instance,
+  Me,
+  Member,
+  Node,
+  Page,
+  Project,
+  Run,
+  RunDetail,
+  Schedule,
+  ServiceAccount,
+  SigningKey,
+  Submission,
+  Version,
+} from "./types";
 
-const OFTEN = 3000;
-const SELDOM = 15_000;
+export const OFTEN = 3000;
+export const SELDOM = 15_000;
 
 export const places = queryOptions({
   queryKey: ["places"],
@@ -58,6 +77,74 @@ export function useMembers(place: Place) {
 
 export function useSchedules(place: Place) {
   return useList<Schedule>(["schedules"], `${place.path}/schedules`, {}, OFTEN);
+}
+
+/** With a project, what it may deploy is told along; `all` is not narrowed to that. */
+export function useApps(place: Place, all: boolean) {
+  const view = place.isPlatform ? {} : { project_id: place.id, entitled: all ? undefined : "true" };
+  return useList<App>(["apps", place.id, all], "/apps/catalog", view, SELDOM);
+}
+
+export function useVersions(slug: string) {
+  return useList<Version>(["versions", slug], `/apps/catalog/${slug}/versions`, {}, OFTEN);
+}
+
+/** What the project may deploy of an app, canaries included. */
+export function useOfferedVersions(place: Place, slug: string) {
+  const view = { project_id: place.id, entitled: "true" };
+  return useList<Version>(["versions", slug, place.id], `/apps/catalog/${slug}/versions`, view, SELDOM);
+}
+
+export function useEntitlements(place: Place) {
+  return useList<Entitlement>(["entitlements", place.id], `${place.path}/apps/entitlements`, {}, SELDOM);
+}
+
+export function useSubmissions(place: Place) {
+  return useList<Submission>(["submissions", place.id], `${place.path}/apps/submissions`, {}, SELDOM);
+}
+
+export interface InstanceFilter {
+  status?: string;
+  app?: string;
+  version?: string;
+  allocation?: string;
+}
+
+export function useInstances(place: Place, filter: InstanceFilter) {
+  return useList<Instance>(["instances", place.id, filter], `${place.path}/app-instances`, { ...filter }, OFTEN);
+}
+
+export interface ArtifactFilter {
+  app_slug?: string;
+  app_version?: string;
+  trust_state?: string;
+  lifecycle_state?: string;
+  digest?: string;
+}
+
+export function useArtifacts(place: Place, filter: ArtifactFilter) {
+  return useList<Artifact>(["artifacts", place.id, filter], `${place.path}/app-artifacts`, { ...filter }, SELDOM);
+}
+
+export function useSigningKeys(place: Place) {
+  return useList<SigningKey>(["signing-keys", place.id], `${place.path}/signing-keys`, {}, SELDOM);
+}
+
+export function useNodes(place: Place) {
+  return useList<Node>(["nodes"], `${place.path}/nodes`, {}, OFTEN);
+}
+
+export function useAllocations(place: Place, filter: { status?: string } = {}) {
+  return useList<Allocation>(["allocations", place.id, filter], `${place.path}/allocations`, filter, SELDOM);
+}
+
+/** One thing by its address, looked at again while it is open. `name` is the first word by which it is renewed. */
+export function oneOptions<T>(name: string, path: string, refetchInterval: number) {
+  return queryOptions({
+    queryKey: [name, path],
+    queryFn: ({ signal }) => get<T>(path, {}, signal),
+    refetchInterval,
+  });
 }
 
 export function runOptions(place: Place, id: string) {

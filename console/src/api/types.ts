@@ -22,6 +22,41 @@ export type ServiceAccountWithKey = Schemas["ServiceAccountWithKey"];
 export type Member = Schemas["Member"];
 export type Project = Schemas["Project"];
 export type Me = Schemas["Me"];
+export type App = Schemas["CatalogApp"];
+export type Version = Schemas["AppVersion"];
+export type VersionStatus = Schemas["VersionStatus"];
+export type Gates = Schemas["VersionGates"];
+export type Gate = Schemas["VersionGate"];
+export type Transition = Schemas["VersionTransition"];
+export type Explanation = Schemas["VersionExplanation"];
+export type ModePair = Schemas["SupportedPair"];
+export type Manifest = Schemas["Manifest"];
+export type Entitlement = Schemas["Entitlement"];
+export type EffectiveEntitlement = Schemas["EffectiveEntitlement"];
+export type Submission = Schemas["Submission"];
+export type SubmissionDetail = Schemas["SubmissionDetail"];
+export type SubmissionStatus = Schemas["SubmissionStatus"];
+export type Instance = Schemas["AppInstance"];
+export type InstanceStatus = Schemas["InstanceStatus"];
+export type InstanceWithRun = Schemas["AppInstanceWithRun"];
+export type InstancePlan = Schemas["InstancePlan"];
+export type PlanStep = Schemas["InstancePlanStep"];
+export type ChangeStrategy = Schemas["ChangeStrategy"];
+export type PlacementRow = Schemas["Row"];
+export type Access = Schemas["InstanceAccess"];
+export type Receipt = Schemas["TeardownReceipt"];
+export type Artifact = Schemas["Artifact"];
+export type WorkflowHandle = Schemas["WorkflowHandle"];
+export type Lifecycle = Schemas["Lifecycle"];
+export type Trust = Schemas["Trust"];
+export type SigningKey = Schemas["SigningKey"];
+export type Node = Schemas["Node"];
+export type NodeStatus = Schemas["NodeStatus"];
+export type NodeWithToken = Schemas["NodeWithToken"];
+export type Inventory = Schemas["Inventory"];
+export type Workload = Schemas["WorkloadReport"];
+export type Allocation = Schemas["Allocation"];
+export type AllocationStatus = Schemas["AllocationStatus"];
 export type Permission = Schemas["Permission"];
 export type ErrorEnvelope = Schemas["ErrorEnvelope"];
 
@@ -58,3 +93,30 @@ export const STUCK_CODES = [
   "crash_loop",
   "nondeterministic",
 ] as const satisfies readonly StuckCode[];
+
+export const INSTANCE_STATUSES = [
+  "requested",
+  "deploying",
+  "running",
+  "upgrading",
+  "rolling_back",
+  "decommissioning",
+  "decommissioned",
+  "failed",
+] as const satisfies readonly InstanceStatus[];
+
+export const TRUSTS = ["unverified", "verified", "failed_verification", "revoked"] as const satisfies readonly Trust[];
+
+export const LIFECYCLES = ["published", "promoted", "deprecated", "retired"] as const satisfies readonly Lifecycle[];
+
+export const ALLOCATION_STATUSES = [
+  "requested",
+  "provisioning",
+  "active",
+  "releasing",
+  "released",
+  "failed",
+  "release_failed",
+] as const satisfies readonly AllocationStatus[];
+
+export const CHANNELS = ["dev", "test", "staging", "prod"] as const satisfies readonly Schemas["Channel"][];

@@ -1,15 +1,17 @@
 // Who did what to what, or was refused. The log cannot be changed; this page only narrows the view.
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
-import { Fragment, useState } from "react";
+import { useState } from "react";
 import { useAudit } from "../api/queries";
 import type { AuditEntry } from "../api/types";
 import { Json } from "../run/Json";
 import { usePlace } from "../shell/Shell";
 import { dayAndTime } from "../time";
-import { Empty, Loading, Problem } from "../ui/Feedback";
+import { Empty } from "../ui/Feedback";
+import { FilterBar } from "../ui/FilterBar";
 import { Choice, SINCE, Written } from "../ui/Filters";
-import { More } from "../ui/More";
+import { Listed } from "../ui/Listed";
 import { StateWord } from "../ui/State";
+import { type Column, Table } from "../ui/Table";
 
 export function AuditPage() {
   const place = usePlace();
@@ -19,12 +21,25 @@ export function AuditPage() {
   const [open, setOpen] = useState<string | null>(null);
   const set = (name: string) => (value: string | undefined) =>
     void navigate({ search: (before) => ({ ...before, [name]: value }) });
+  const columns: Column<AuditEntry>[] = [
+    {
+      head: "Action",
+      cell: (entry) => <Action entry={entry} open={open === entry.id} onOpen={setOpen} />,
+      title: true,
+    },
+    { head: "Result", cell: (entry) => <Result entry={entry} /> },
+    { head: "When", cell: (entry) => dayAndTime(entry.at), className: "nowrap" },
+    { head: "Target", cell: (entry) => entry.target, className: "id clip" },
+    { head: "Who", cell: (entry) => <Who entry={entry} />, className: "nowrap" },
+    { head: "Correlation id", cell: (entry) => <Runs entry={entry} />, className: "id clip" },
+  ];
   return (
     <>
       <div className="head">
         <h1>Audit</h1>
       </div>
-      <div className="filters">
+      <p className="lead">Who did what, and what was refused. The log cannot be changed by anybody.</p>
+      <FilterBar inUse={Object.keys(filter).length}>
         <Choice label="Result" value={filter.result} options={["succeeded", "denied"]} onChange={set("result")} />
         <Written
           label="Action"
@@ -35,88 +50,78 @@ export function AuditPage() {
         <Written label="Target" value={filter.target} onChange={set("target")} placeholder="kind:id" />
         <Written label="Correlation id" value={filter.correlation_id} onChange={set("correlation_id")} />
         <Choice label="Since" value={filter.since} options={SINCE} onChange={set("since")} />
-        {Object.keys(filter).length > 0 && (
-          <Link to="." search={{}} className="clear">
-            Clear
-          </Link>
+      </FilterBar>
+      <Listed
+        list={entries}
+        what="the log"
+        empty={<Empty title="Nothing to show">Changes and refusals appear here as they happen.</Empty>}
+      >
+        {(items) => (
+          <Table
+            label="Audit"
+            columns={columns}
+            rows={items}
+            id={(entry) => entry.id}
+            edge={(entry) => (entry.result === "denied" ? "bad" : undefined)}
+            detail={(entry) => open === entry.id && <Detail entry={entry} />}
+          />
         )}
-      </div>
-      {entries.error && <Problem error={entries.error} again={() => void entries.refetch()} />}
-      {entries.isPending && !entries.error && <Loading what="the log" />}
-      {entries.data?.length === 0 && (
-        <Empty title="Nothing was told yet">Changes and refusals appear here as they happen.</Empty>
-      )}
-      {entries.data && entries.data.length > 0 && (
-        <div className="scroll">
-          <table className="list">
-            <thead>
-              <tr>
-                <th scope="col">When</th>
-                <th scope="col">Result</th>
-                <th scope="col">Action</th>
-                <th scope="col">Target</th>
-                <th scope="col">Who</th>
-                <th scope="col">Correlation id</th>
-              </tr>
-            </thead>
-            <tbody>
-              {entries.data.map((entry) => (
-                <Entry
-                  key={entry.id}
-                  entry={entry}
-                  open={open === entry.id}
-                  onToggle={() => setOpen(open === entry.id ? null : entry.id)}
-                />
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
-      <More {...entries} />
+      </Listed>
     </>
   );
 }
 
-function Entry({ entry, open, onToggle }: { entry: AuditEntry; open: boolean; onToggle: () => void }) {
+interface Opening {
+  entry: AuditEntry;
+  open: boolean;
+  onOpen: (id: string | null) => void;
+}
+
+function Action({ entry, open, onOpen }: Opening) {
+  return (
+    <button type="button" className="linklike" aria-expanded={open} onClick={() => onOpen(open ? null : entry.id)}>
+      {entry.action.replaceAll("_", " ")}
+    </button>
+  );
+}
+
+function Result({ entry }: { entry: AuditEntry }) {
+  return (
+    <>
+      <StateWord state={entry.result} />
+      {entry.code && <span className="subject">{entry.code}</span>}
+    </>
+  );
+}
+
+function Who({ entry }: { entry: AuditEntry }) {
+  return (
+    <>
+      {entry.actor.role ?? entry.actor.type ?? "nobody yet"} <span className="id">{entry.actor.id?.slice(-12)}</span>
+    </>
+  );
+}
+
+function Runs({ entry }: { entry: AuditEntry }) {
   const place = usePlace();
   return (
-    <Fragment>
-      <tr className={entry.result === "denied" ? "edge-bad" : ""}>
-        <td className="nowrap">{dayAndTime(entry.at)}</td>
-        <td>
-          <StateWord state={entry.result} />
-          {entry.code && <span className="subject">{entry.code}</span>}
-        </td>
-        <td>
-          <button type="button" className="linklike" aria-expanded={open} onClick={onToggle}>
-            {entry.action}
-          </button>
-        </td>
-        <td className="id clip">{entry.target}</td>
-        <td>
-          {entry.actor.role ?? entry.actor.type ?? "nobody yet"}{" "}
-          <span className="id">{entry.actor.id?.slice(-12)}</span>
-        </td>
-        <td className="id clip">
-          <Link to="/$place/runs" params={{ place: place.id }} search={{ correlation_id: entry.correlation_id }}>
-            {entry.correlation_id}
-          </Link>
-        </td>
-      </tr>
-      {open && (
-        <tr className="detail">
-          <td colSpan={6}>
-            {entry.reason && <p>“{entry.reason}”</p>}
-            <p className="quiet">
-              from {entry.ip ?? "an unknown address"} by {entry.user_agent ?? "an unnamed program"}
-            </p>
-            <div className="io">
-              <Json title="Before" value={entry.before} />
-              <Json title="After" value={entry.after} />
-            </div>
-          </td>
-        </tr>
-      )}
-    </Fragment>
+    <Link to="/$place/runs" params={{ place: place.id }} search={{ correlation_id: entry.correlation_id }}>
+      {entry.correlation_id}
+    </Link>
+  );
+}
+
+function Detail({ entry }: { entry: AuditEntry }) {
+  return (
+    <>
+      {entry.reason && <p>“{entry.reason}”</p>}
+      <p className="quiet">
+        from {entry.ip ?? "an unknown address"} by {entry.user_agent ?? "an unnamed program"}
+      </p>
+      <div className="io">
+        <Json title="Before" value={entry.before} />
+        <Json title="After" value={entry.after} />
+      </div>
+    </>
   );
 }

@@ -6,9 +6,11 @@ import { useMembers } from "../api/queries";
 import type { Member } from "../api/types";
 import { usePlace } from "../shell/Shell";
 import { dayAndTime } from "../time";
+import { Ask } from "../ui/Ask";
 import { Dialog } from "../ui/Dialog";
-import { Empty, Loading, Problem } from "../ui/Feedback";
-import { More } from "../ui/More";
+import { Empty } from "../ui/Feedback";
+import { Listed } from "../ui/Listed";
+import { type Column, Table } from "../ui/Table";
 
 const ROLES = ["viewer", "operator", "publisher", "admin"];
 
@@ -25,92 +27,66 @@ export function MembersPage() {
           Add a member
         </button>
       </div>
-      {members.error && <Problem error={members.error} again={() => void members.refetch()} />}
-      {members.isPending && !members.error && <Loading what="members" />}
-      {members.data?.length === 0 && (
-        <Empty title="Nobody belongs here yet">Add somebody who has signed in before.</Empty>
-      )}
-      {members.data && members.data.length > 0 && (
-        <div className="scroll">
-          <table className="list">
-            <thead>
-              <tr>
-                <th scope="col">Person</th>
-                <th scope="col">Role</th>
-                <th scope="col">Since</th>
-                <th scope="col">
-                  <span className="sr">Actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {members.data.map((member) => (
-                <Line key={member.id} member={member} />
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
-      <More {...members} />
+      <p className="lead">Who may do what in this project. A change counts from the next request.</p>
+      <Listed
+        list={members}
+        what="members"
+        empty={<Empty title="Nobody belongs here yet">Add somebody who has signed in before.</Empty>}
+      >
+        {(items) => <Table label="Members" columns={COLUMNS} rows={items} id={(member) => member.id} />}
+      </Listed>
       {adding && <Add onClose={() => setAdding(false)} />}
     </>
   );
 }
 
-function Line({ member }: { member: Member }) {
+const COLUMNS: Column<Member>[] = [
+  { head: "Person", cell: (member) => <strong>{member.username}</strong>, title: true },
+  { head: "Role", cell: (member) => <Role member={member} /> },
+  { head: "Since", cell: (member) => dayAndTime(member.created_at), className: "nowrap" },
+  { head: "Actions", cell: (member) => <Remove member={member} />, className: "buttons" },
+];
+
+function Role({ member }: { member: Member }) {
   const place = usePlace();
   const client = useQueryClient();
-  const [leaving, setLeaving] = useState(false);
-  const path = `${place.path}/members/${member.id}`;
-  const renewed = () => client.invalidateQueries({ queryKey: ["members"] });
   const assign = useMutation({
-    mutationFn: (role: string) => change<unknown>("PATCH", path, { role }, crypto.randomUUID()),
-    onSettled: renewed,
-  });
-  const remove = useMutation({
-    mutationFn: () => change<unknown>("DELETE", path, undefined, crypto.randomUUID()),
-    onSuccess: () => setLeaving(false),
-    onSettled: renewed,
+    mutationFn: (role: string) =>
+      change<unknown>("PATCH", `${place.path}/members/${member.id}`, { role }, crypto.randomUUID()),
+    onSettled: () => client.invalidateQueries({ queryKey: ["members"] }),
   });
   const roles = ROLES.includes(member.role) ? ROLES : [...ROLES, member.role];
   return (
-    <tr>
-      <td>
-        <strong>{member.username}</strong>
-      </td>
-      <td>
-        <select
-          aria-label={`Role of ${member.username}`}
-          value={member.role}
-          disabled={assign.isPending}
-          onChange={(event) => assign.mutate(event.target.value)}
-        >
-          {roles.map((role) => (
-            <option key={role}>{role}</option>
-          ))}
-        </select>
-        {assign.error && <span className="tone-bad"> {assign.error.message}</span>}
-      </td>
-      <td>{dayAndTime(member.created_at)}</td>
-      <td className="buttons">
-        <button type="button" onClick={() => setLeaving(true)}>
-          Remove
-        </button>
-        {leaving && (
-          <Dialog
-            title={`Remove ${member.username}?`}
-            confirm="Remove"
-            danger
-            busy={remove.isPending}
-            error={remove.error}
-            onConfirm={() => remove.mutate()}
-            onClose={() => setLeaving(false)}
-          >
-            <p>They lose what they may do in this project at once. What they started goes on.</p>
-          </Dialog>
-        )}
-      </td>
-    </tr>
+    <>
+      <select
+        aria-label={`Role of ${member.username}`}
+        value={member.role}
+        disabled={assign.isPending}
+        onChange={(event) => assign.mutate(event.target.value)}
+      >
+        {roles.map((role) => (
+          <option key={role}>{role}</option>
+        ))}
+      </select>
+      {assign.error && <span className="tone-bad"> {assign.error.message}</span>}
+    </>
+  );
+}
+
+function Remove({ member }: { member: Member }) {
+  const place = usePlace();
+  return (
+    <Ask
+      label="Remove"
+      title={`Remove ${member.username}?`}
+      confirm="Remove"
+      danger
+      method="DELETE"
+      path={`${place.path}/members/${member.id}`}
+      renews={["members"]}
+    >
+      <p>They lose what they may do in this project at once. What they started goes on.</p>
+    </Ask>
   );
 }
 

@@ -57,13 +57,18 @@ function ActionDialog({ run, verb, onClose }: { run: RunDetail; verb: Verb; onCl
       danger={verb === "cancel"}
       busy={ask.isPending}
       error={ask.error}
-      curl={<Copy text={curl("POST", path, body)} label="Copy as curl" />}
+      curl={
+        <>
+          {verb === "retry" && <Copy text={`gpuaas retry ${run.id}`} label="Copy as CLI" />}
+          <Copy text={curl("POST", path, body)} label="Copy as curl" />
+        </>
+      }
       onConfirm={() => ask.mutate()}
       onClose={onClose}
     >
       <Preview run={run} verb={verb} />
       <label className="field">
-        Reason <span className="quiet">for whoever reads the history</span>
+        Reason <span className="quiet">for whoever reads the log</span>
         <input value={reason} maxLength={1000} onChange={(event) => setReason(event.target.value)} />
       </label>
     </Dialog>
@@ -72,16 +77,17 @@ function ActionDialog({ run, verb, onClose }: { run: RunDetail; verb: Verb; onCl
 
 function Preview({ run, verb }: { run: RunDetail; verb: Verb }) {
   if (verb === "pause")
-    return <p>It stops at its next safe point. Nothing is undone, and resume lets it go on from there.</p>;
-  if (verb === "resume") return <p>It goes on where it rests. What is done stays done and is not done again.</p>;
+    return <p>It stops at its next safe point. Nothing is undone, and resuming continues from there.</p>;
+  if (verb === "resume") return <p>It continues where it stopped. Steps that succeeded are not done again.</p>;
   if (verb === "retry" && run.finished_at) {
-    return <p>This run has ended and stays as it is. A new run with the same input begins, and names this one.</p>;
+    return <p>This run has ended and stays as it is. A new run starts with the same input and refers to this one.</p>;
   }
   if (verb === "retry") {
     const failed = run.steps.find((step) => step.state === "failed" || step.state === "ambiguous");
     return (
       <p>
-        It tries again from {failed ? <code>{stepId(failed)}</code> : "the step that failed"}. Finished steps are kept.
+        It retries from {failed ? <code>{stepId(failed)}</code> : "the step that failed"}. Steps that succeeded are
+        kept.
       </p>
     );
   }
@@ -90,11 +96,11 @@ function Preview({ run, verb }: { run: RunDetail; verb: Verb }) {
     <div className="preview">
       <p>
         {undone.length > 0
-          ? "It stops and takes back, in this order:"
-          : "It stops. Nothing it did needs to be taken back."}
+          ? "It stops and undoes these steps, in this order:"
+          : "It stops. Nothing it did needs to be undone."}
       </p>
       <StepList steps={undone} label="Will be undone" className="undone" />
-      {stays.length > 0 && <p>These were done and have no undo:</p>}
+      {stays.length > 0 && <p>These succeeded and have no undo:</p>}
       <StepList steps={stays} label="Stays" className="stays" />
     </div>
   );

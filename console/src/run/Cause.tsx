@@ -5,13 +5,13 @@ import { clock, until } from "../time";
 
 const SENTENCES: Record<StuckCode, string> = {
   lease_lost: "The process that drove this run is gone.",
-  backoff: "A try failed; the next one comes by itself.",
+  backoff: "A try failed; the next one starts by itself.",
   project_limit: "The project has as many runs under way as it may.",
-  waiting_signal: "The run waits for a word from outside.",
+  waiting_signal: "The run waits for a signal from outside.",
   waiting_timer: "The run waits for a time that it chose itself.",
   paused_by_operator: "An operator paused this run.",
   retries_exhausted: "Every try of a step failed.",
-  undo_failed: "Something could not be taken back.",
+  undo_failed: "Something could not be undone.",
   unknown_version: "No process here knows this version of the workflow.",
   waiting_for_run: "The run waits for another run to end.",
   database_pressure: "The database is too busy to take more.",
@@ -27,7 +27,7 @@ export function Cause({ run, now }: { run: RunDetail; now: number }) {
     if (!run.error) return null;
     return (
       <section className="cause blocked" aria-label="What stopped the run">
-        <h2>What stopped it</h2>
+        <h2>What stopped this run</h2>
         <p className="id">{errorText(run.error)}</p>
       </section>
     );
@@ -37,9 +37,9 @@ export function Cause({ run, now }: { run: RunDetail; now: number }) {
     ([, value]) => value !== null && typeof value !== "object",
   );
   return (
-    <section className={`cause ${blocked ? "blocked" : "waiting"}`} aria-label="Why the run stands still">
+    <section className={`cause ${blocked ? "blocked" : "waiting"}`} aria-label="Why the run does not advance">
       <h2>{SENTENCES[cause.code]}</h2>
-      <p>{cause.next_action}</p>
+      <p>{cause.next_action.replaceAll("at next_at", "at the time below")}</p>
       <dl className="evidence">
         <div>
           <dt>cause</dt>

@@ -8,6 +8,8 @@ import { useKeys } from "../shell/KeyMap";
 import { usePlace } from "../shell/Shell";
 import { dayAndTime, duration } from "../time";
 import { Copy, curl } from "../ui/Copy";
+import { Crumbs } from "../ui/Crumbs";
+import { Facts } from "../ui/Facts";
 import { Loading, Problem } from "../ui/Feedback";
 import { useNow } from "../ui/now";
 import { StateWord } from "../ui/State";
@@ -23,15 +25,15 @@ export function RunPage() {
   const place = usePlace();
   const { run: id } = useParams({ from: "/$place/runs/$run" });
   const run = useQuery(runOptions(place, id));
-  const following = useFollow(place, id, run.data?.finished_at != null);
   if (run.error && !run.data) return <Problem error={run.error} again={() => void run.refetch()} />;
   if (!run.data) return <Loading what="the run" />;
-  return <Shown run={run.data} following={following} />;
+  return <Shown run={run.data} />;
 }
 
-function Shown({ run, following }: { run: RunDetail; following: Following }) {
+function Shown({ run }: { run: RunDetail }) {
   const place = usePlace();
   const live = !run.finished_at;
+  const following = useFollow(place, run.id, !live);
   const now = useNow(250, live);
   const { step: chosen } = useSearch({ from: "/$place/runs/$run" });
   const navigate = useNavigate({ from: "/$place/runs/$run" });
@@ -55,17 +57,15 @@ function Shown({ run, following }: { run: RunDetail; following: Following }) {
   const step = run.steps.find((one) => stepId(one) === chosen);
   return (
     <>
+      <Crumbs above={[{ name: "Runs", link: { to: "/$place/runs", params: { place: place.id } } }]} />
       <div className="head">
-        <Link to="/$place/runs" params={{ place: place.id }} className="back" aria-label="Back to the runs">
-          ←
-        </Link>
         <h1>{run.kind}</h1>
         <StateWord state={run.status} />
-        {run.requested && <span className="asked">{run.requested} asked</span>}
+        {run.requested && <span className="asked">{run.requested} requested</span>}
         <span className="spring" />
         <Actions run={run} />
       </div>
-      <Facts run={run} following={following} now={now} />
+      <RunFacts run={run} following={following} now={now} />
       <Cause run={run} now={now} />
       <section className="stage" aria-label="Steps">
         <div className="stage-head">
@@ -73,10 +73,11 @@ function Shown({ run, following }: { run: RunDetail; following: Following }) {
           <Legend />
           <span className="spring" />
           {foldable && (
-            <button type="button" className="plain" aria-pressed={fold} onClick={() => setFolded(!fold)}>
+            <button type="button" className="plain small" aria-pressed={fold} onClick={() => setFolded(!fold)}>
               {fold ? "Unfold quiet time" : "Fold quiet time"}
             </button>
           )}
+          <Copy text={`gpuaas workflows watch ${run.id}`} label="Copy as CLI" />
           <Copy text={curl("GET", `${place.path}/workflows/${run.id}`)} label="Copy as curl" />
         </div>
         <Waterfall drawn={drawn} now={now} live={live} chosen={chosen} onChoose={choose} />
@@ -84,83 +85,70 @@ function Shown({ run, following }: { run: RunDetail; following: Following }) {
       {step && <StepPanel step={step} now={now} onClose={close} />}
       <section className="io">
         <Json title="Input" value={run.input} />
-        <Json title="Output" value={run.output} none="Nothing yet: a run gives its output when it succeeds." />
+        <Json
+          title="Output"
+          value={run.output}
+          none={run.finished_at ? "None." : "Nothing yet: a run gives its output when it succeeds."}
+        />
       </section>
     </>
   );
 }
 
-function Facts({ run, following, now }: { run: RunDetail; following: Following; now: number }) {
-  const place = usePlace();
+const FOLLOWING: Record<Following, string> = {
+  live: "live",
+  connecting: "connecting",
+  lost: "reconnecting",
+  ended: "finished",
+};
+
+function RunFacts({ run, following, now }: { run: RunDetail; following: Following; now: number }) {
   const began = Date.parse(run.started_at ?? run.created_at);
   const ended = run.finished_at ? Date.parse(run.finished_at) : now;
+  const copied = (label: string, text: string) => (
+    <Copy text={text} label={label}>
+      <code>{text}</code>
+    </Copy>
+  );
+  const updates = (
+    <span className={following === "live" ? "live" : "quiet"} role="status">
+      {following === "live" && <span className="pulse" aria-hidden="true" />}
+      {FOLLOWING[following]}
+    </span>
+  );
   return (
-    <dl className="facts">
-      <div>
-        <dt>Correlation id</dt>
-        <dd>
-          <Copy text={run.correlation_id} label="Copy the correlation id">
-            <code>{run.correlation_id}</code>
-          </Copy>
-        </dd>
-      </div>
-      <div>
-        <dt>Run</dt>
-        <dd>
-          <Copy text={run.id} label="Copy the run's id">
-            <code>{run.id}</code>
-          </Copy>
-        </dd>
-      </div>
-      <div>
-        <dt>Began</dt>
-        <dd>{dayAndTime(run.created_at)}</dd>
-      </div>
-      <div>
-        <dt>{run.finished_at ? "Took" : "Since"}</dt>
-        <dd className="number">{duration(ended - began)}</dd>
-      </div>
-      <div>
-        <dt>Follows</dt>
-        <dd>
-          <span className={following === "live" ? "live" : "quiet"} role="status">
-            {following === "live" && <span className="pulse" aria-hidden="true" />}
-            {{ live: "live", connecting: "connecting", lost: "reconnecting", ended: "ended" }[following]}
-          </span>
-        </dd>
-      </div>
-      {run.retry_of && (
-        <div>
-          <dt>Tries again</dt>
-          <dd>
-            <Link to="/$place/runs/$run" params={{ place: place.id, run: run.retry_of }}>
-              {run.retry_of.slice(-12)}
-            </Link>
-          </dd>
-        </div>
-      )}
-      {run.parent_id && (
-        <div>
-          <dt>Part of</dt>
-          <dd>
-            <Link to="/$place/runs/$run" params={{ place: place.id, run: run.parent_id }}>
-              {run.parent_id.slice(-12)}
-            </Link>
-          </dd>
-        </div>
-      )}
-    </dl>
+    <Facts
+      facts={[
+        ["Correlation id", copied("Copy the correlation id", run.correlation_id)],
+        ["Run id", copied("Copy the run id", run.id)],
+        ["About", run.subject],
+        ["Started", dayAndTime(run.created_at)],
+        [run.finished_at ? "Duration" : "So far", duration(ended - began)],
+        ["Updates", updates],
+        ["Retry of", run.retry_of && <OtherRun id={run.retry_of} />],
+        ["Part of", run.parent_id && <OtherRun id={run.parent_id} />],
+      ]}
+    />
+  );
+}
+
+function OtherRun({ id }: { id: string }) {
+  const place = usePlace();
+  return (
+    <Link to="/$place/runs/$run" params={{ place: place.id, run: id }} className="id">
+      {id.slice(-12)}
+    </Link>
   );
 }
 
 function Legend() {
   const kinds = [
-    ["try good", "done"],
+    ["try good", "succeeded"],
     ["try bad", "failed try"],
-    ["wait", "waits"],
-    ["backoff", "rests before the next try"],
-    ["undo", "undone"],
-    ["planned", "ahead"],
+    ["wait", "waiting"],
+    ["backoff", "pause before the next try"],
+    ["undo", "undo"],
+    ["planned", "planned"],
   ];
   return (
     <ul className="legend wide-only" aria-label="What the bars mean">

@@ -3,6 +3,7 @@ import type { Attempt, Step } from "../api/types";
 import { errorText } from "../runs/RunTable";
 import { clock, duration } from "../time";
 import { StateWord } from "../ui/State";
+import { type Column, Table } from "../ui/Table";
 import { stepId } from "../waterfall/layout";
 import { Json } from "./Json";
 
@@ -26,7 +27,7 @@ export function StepPanel({ step, now, onClose }: { step: Step; now: number; onC
       </header>
       {step.attempts.length > 0 && <Attempts attempts={step.attempts} />}
       <div className="io">
-        <Json title="Input" value={step.input} none="A step that is only planned has no input yet." />
+        <Json title="Input" value={step.input} none="A planned step has no input yet." />
         <Json title="Output" value={step.output} />
         {step.error ? <Json title="Error" value={step.error} /> : null}
       </div>
@@ -34,38 +35,20 @@ export function StepPanel({ step, now, onClose }: { step: Step; now: number; onC
   );
 }
 
+const COLUMNS: Column<Attempt>[] = [
+  { head: "Try", cell: (attempt) => (attempt.undo ? `undo ${attempt.attempt}` : attempt.attempt), title: true },
+  { head: "Outcome", cell: (attempt) => attempt.outcome.replaceAll("_", " ") },
+  { head: "At", cell: (attempt) => clock(attempt.started_at) },
+  {
+    head: "Duration",
+    cell: (attempt) => duration(Date.parse(attempt.finished_at) - Date.parse(attempt.started_at)),
+    className: "number",
+  },
+  { head: "Error", cell: (attempt) => (attempt.error ? errorText(attempt.error) : null), className: "why" },
+  { head: "Worker", cell: (attempt) => attempt.worker, className: "id clip" },
+];
+
 function Attempts({ attempts }: { attempts: Attempt[] }) {
-  return (
-    <div className="scroll">
-      <table className="list attempts">
-        <thead>
-          <tr>
-            <th scope="col">Try</th>
-            <th scope="col">Outcome</th>
-            <th scope="col">At</th>
-            <th scope="col" className="number">
-              Took
-            </th>
-            <th scope="col">What it said</th>
-            <th scope="col">Worker</th>
-          </tr>
-        </thead>
-        <tbody>
-          {attempts.map((attempt) => (
-            <tr key={`${attempt.undo} ${attempt.attempt} ${attempt.started_at}`}>
-              <td className="number">
-                {attempt.undo ? "undo " : ""}
-                {attempt.attempt}
-              </td>
-              <td>{attempt.outcome.replaceAll("_", " ")}</td>
-              <td>{clock(attempt.started_at)}</td>
-              <td className="number">{duration(Date.parse(attempt.finished_at) - Date.parse(attempt.started_at))}</td>
-              <td className="id">{attempt.error ? errorText(attempt.error) : ""}</td>
-              <td className="id clip">{attempt.worker}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
+  const id = (attempt: Attempt) => `${attempt.undo} ${attempt.attempt} ${attempt.started_at}`;
+  return <Table label="Tries" columns={COLUMNS} rows={attempts} id={id} />;
 }

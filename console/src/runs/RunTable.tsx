@@ -6,69 +6,59 @@ import { ago, dayAndTime, duration, until } from "../time";
 import { useNow } from "../ui/now";
 import { useRowKeys } from "../ui/rows";
 import { StateWord, toneOf } from "../ui/State";
+import { type Column, Table } from "../ui/Table";
 
 export function RunTable({ runs }: { runs: Run[] }) {
   const now = useNow(1000);
   useRowKeys("a.row-link");
+  const columns: Column<Run>[] = [
+    { head: "State", cell: (run) => <State run={run} />, title: true },
+    { head: "Run", cell: (run) => <Name run={run} />, title: true },
+    { head: "Reason", cell: (run) => reason(run, now), className: "why" },
+    { head: "Duration", cell: (run) => duration(lasted(run, now)), className: "number nowrap" },
+    {
+      head: "Started",
+      cell: (run) => <time title={dayAndTime(run.created_at)}>{ago(run.created_at, now)}</time>,
+      className: "nowrap",
+    },
+    { head: "Correlation id", cell: (run) => run.correlation_id, className: "id clip" },
+  ];
+  return <Table label="Runs" columns={columns} rows={runs} id={(run) => run.id} edge={(run) => toneOf(run.status)} />;
+}
+
+function State({ run }: { run: Run }) {
   return (
-    <div className="scroll">
-      <table className="list runs">
-        <thead>
-          <tr>
-            <th scope="col">State</th>
-            <th scope="col">Run</th>
-            <th scope="col">Why it stands still</th>
-            <th scope="col" className="number">
-              Took
-            </th>
-            <th scope="col">Began</th>
-            <th scope="col">Correlation id</th>
-          </tr>
-        </thead>
-        <tbody>
-          {runs.map((run) => (
-            <RunLine key={run.id} run={run} now={now} />
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <>
+      <StateWord state={run.status} />
+      {run.requested && <span className="asked">{run.requested} requested</span>}
+    </>
   );
 }
 
-function RunLine({ run, now }: { run: Run; now: number }) {
+function Name({ run }: { run: Run }) {
   const place = usePlace();
-  const began = Date.parse(run.started_at ?? run.created_at);
-  const ended = run.finished_at ? Date.parse(run.finished_at) : now;
   return (
-    <tr className={`edge-${toneOf(run.status)}`}>
-      <td>
-        <StateWord state={run.status} />
-        {run.requested && <span className="asked">{run.requested} asked</span>}
-      </td>
-      <td>
-        <Link className="row-link" to="/$place/runs/$run" params={{ place: place.id, run: run.id }}>
-          <strong>{run.kind}</strong> <span className="id">{run.id.slice(-12)}</span>
-        </Link>
-        {run.subject && <span className="subject">{run.subject}</span>}
-      </td>
-      <td className="why">
-        <Why run={run} now={now} />
-      </td>
-      <td className="number">{duration(ended - began)}</td>
-      <td title={dayAndTime(run.created_at)}>{ago(run.created_at, now)}</td>
-      <td className="id clip">{run.correlation_id}</td>
-    </tr>
+    <>
+      <Link className="row-link" to="/$place/runs/$run" params={{ place: place.id, run: run.id }}>
+        <strong>{run.kind}</strong> <span className="id">{run.id.slice(-12)}</span>
+      </Link>
+      {run.subject && <span className="subject">{run.subject}</span>}
+    </>
   );
 }
 
-function Why({ run, now }: { run: Run; now: number }) {
+function lasted(run: Run, now: number): number {
+  return (run.finished_at ? Date.parse(run.finished_at) : now) - Date.parse(run.started_at ?? run.created_at);
+}
+
+function reason(run: Run, now: number) {
   const cause = run.stuck_cause;
   if (!cause) return run.error ? <span className="tone-bad">{errorText(run.error)}</span> : null;
   return (
-    <>
+    <span>
       {cause.code.replaceAll("_", " ")}
-      {cause.next_at && <span className="quiet"> · goes on {until(cause.next_at, now)}</span>}
-    </>
+      {cause.next_at && <span className="quiet"> · continues {until(cause.next_at, now)}</span>}
+    </span>
   );
 }
 

@@ -1,12 +1,14 @@
-// Runs, newest first, as they are now. What wants a person has a tab of its own.
-import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+// Runs, newest first, as they are now. What needs attention has a tab of its own.
+import { useNavigate, useSearch } from "@tanstack/react-router";
 import { type RunFilter, useRuns } from "../api/queries";
 import { RUN_STATUSES, STUCK_CODES } from "../api/types";
 import { may } from "../place";
 import { usePlace } from "../shell/Shell";
-import { Empty, Loading, Problem } from "../ui/Feedback";
+import { Empty } from "../ui/Feedback";
+import { FilterBar } from "../ui/FilterBar";
 import { Choice, SINCE, Written } from "../ui/Filters";
-import { More } from "../ui/More";
+import { Listed } from "../ui/Listed";
+import { Tabs } from "../ui/Tabs";
 import { RunTable } from "./RunTable";
 import { Signatures } from "./Signatures";
 
@@ -17,29 +19,25 @@ export function RunsPage() {
   const runs = useRuns(place, filter);
   const set = (change: Partial<RunFilter>) => void navigate({ search: (before) => ({ ...before, ...change }) });
   const stuck = filter.view === "stuck";
-  const filtered = Object.entries(filter).some(([name, value]) => name !== "view" && value);
+  const inUse = Object.entries(filter).filter(([name, value]) => name !== "view" && value).length;
   return (
     <>
       <div className="head">
         <h1>Runs</h1>
-        <nav className="tabs" aria-label="Which runs">
-          <Link to="." search={(before) => ({ ...before, view: undefined })} aria-current={stuck ? undefined : "page"}>
-            All
-          </Link>
-          <Link
-            to="."
-            search={(before) => ({ ...before, view: "stuck" as const })}
-            aria-current={stuck ? "page" : undefined}
-          >
-            Want a person
-          </Link>
-        </nav>
         <span className="spring" />
         <span className="live">
           <span className="pulse" aria-hidden="true" /> live
         </span>
       </div>
-      <div className="filters">
+      <p className="lead">Every lifecycle action is a durable run of steps. Open one to see each step, try and undo.</p>
+      <Tabs
+        label="Which runs"
+        tabs={[
+          { name: "All runs", search: { ...filter, view: undefined } },
+          { name: "Need attention", search: { ...filter, view: "stuck" } },
+        ]}
+      />
+      <FilterBar inUse={inUse} cleared={{ view: filter.view }}>
         <Choice
           label="State"
           value={filter.status}
@@ -59,24 +57,17 @@ export function RunsPage() {
           onChange={(correlation_id) => set({ correlation_id })}
         />
         <Choice label="Since" value={filter.since} options={SINCE} onChange={(since) => set({ since })} />
-        {filtered && (
-          <Link to="." search={{ view: filter.view }} className="clear">
-            Clear
-          </Link>
-        )}
-      </div>
-      {runs.error && <Problem error={runs.error} again={() => void runs.refetch()} />}
-      {runs.isPending && !runs.error && <Loading what="runs" />}
+      </FilterBar>
       {runs.data && stuck && place.isPlatform && may(place, "workflows.operate") && <Signatures runs={runs.data} />}
-      {runs.data && runs.data.length > 0 && <RunTable runs={runs.data} />}
-      {runs.data?.length === 0 && <NoRuns stuck={stuck} filtered={filtered} />}
-      <More {...runs} />
+      <Listed list={runs} what="runs" empty={<NoRuns stuck={stuck} filtered={inUse > 0} />}>
+        {(items) => <RunTable runs={items} />}
+      </Listed>
     </>
   );
 }
 
 function NoRuns({ stuck, filtered }: { stuck: boolean; filtered: boolean }) {
   if (filtered) return <Empty title="No run matches these filters">Take one away, or choose a longer time.</Empty>;
-  if (stuck) return <Empty title="Nothing wants a person">Runs that are paused, stuck or overdue would be here.</Empty>;
-  return <Empty title="No runs yet">A run begins with every deployment, upgrade and other lifecycle action.</Empty>;
+  if (stuck) return <Empty title="Nothing needs attention">Runs that are paused, stuck or overdue appear here.</Empty>;
+  return <Empty title="No runs yet">A run starts with every deployment, upgrade and other lifecycle action.</Empty>;
 }

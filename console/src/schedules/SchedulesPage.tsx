@@ -7,85 +7,78 @@ import type { Schedule } from "../api/types";
 import { may } from "../place";
 import { usePlace } from "../shell/Shell";
 import { ago, dayAndTime, until } from "../time";
-import { Empty, Loading, Problem } from "../ui/Feedback";
-import { More } from "../ui/More";
+import { Empty } from "../ui/Feedback";
+import { Listed } from "../ui/Listed";
 import { useNow } from "../ui/now";
 import { StateWord } from "../ui/State";
+import { type Column, Table } from "../ui/Table";
 
 export function SchedulesPage() {
-  const place = usePlace();
-  const schedules = useSchedules(place);
+  const schedules = useSchedules(usePlace());
   const now = useNow(1000);
+  const columns: Column<Schedule>[] = [
+    { head: "Schedule", cell: (schedule) => <Name schedule={schedule} />, title: true },
+    { head: "Cron, UTC", cell: (schedule) => schedule.cron, className: "id nowrap" },
+    { head: "Next", cell: (schedule) => <Next schedule={schedule} now={now} />, className: "nowrap" },
+    { head: "Last", cell: (schedule) => <Last schedule={schedule} now={now} />, className: "nowrap" },
+    { head: "Result", cell: (schedule) => <Result schedule={schedule} /> },
+    { head: "Actions", cell: (schedule) => <Buttons schedule={schedule} />, className: "buttons" },
+  ];
   return (
     <>
       <div className="head">
         <h1>Schedules</h1>
       </div>
-      {schedules.error && <Problem error={schedules.error} again={() => void schedules.refetch()} />}
-      {schedules.isPending && !schedules.error && <Loading what="schedules" />}
-      {schedules.data?.length === 0 && (
-        <Empty title="Nothing runs by the clock">
-          Workers declare their schedules when they start: is one running?
-        </Empty>
-      )}
-      {schedules.data && schedules.data.length > 0 && (
-        <div className="scroll">
-          <table className="list">
-            <thead>
-              <tr>
-                <th scope="col">Schedule</th>
-                <th scope="col">Cron, UTC</th>
-                <th scope="col">Next</th>
-                <th scope="col">Last</th>
-                <th scope="col">Result</th>
-                <th scope="col">
-                  <span className="sr">Actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {schedules.data.map((schedule) => (
-                <Line key={schedule.name} schedule={schedule} now={now} />
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
-      <More {...schedules} />
+      <p className="lead">The platform's own upkeep, by the clock. Each tick starts a run.</p>
+      <Listed
+        list={schedules}
+        what="schedules"
+        empty={
+          <Empty title="Nothing runs by the clock">
+            Workers declare their schedules when they start: is one running?
+          </Empty>
+        }
+      >
+        {(items) => <Table label="Schedules" columns={columns} rows={items} id={(schedule) => schedule.name} />}
+      </Listed>
     </>
   );
 }
 
-function Line({ schedule, now }: { schedule: Schedule; now: number }) {
-  const place = usePlace();
+const MISSED: Record<Schedule["missed"], string> = {
+  skip: "missed ticks are skipped",
+  one: "missed ticks are made up for once",
+  all: "every missed tick is made up for",
+};
+
+function Name({ schedule }: { schedule: Schedule }) {
   return (
-    <tr>
-      <td>
-        <strong>{schedule.name}</strong> <span className="id">{schedule.kind}</span>
-        <span className="subject">
-          missed ticks: {schedule.missed}; overlap: {schedule.overlap}
-        </span>
-      </td>
-      <td className="id">{schedule.cron}</td>
-      <td>
-        {schedule.paused ? (
-          <StateWord state="paused" />
-        ) : (
-          <span title={dayAndTime(schedule.next_at)}>{until(schedule.next_at, now)}</span>
-        )}
-      </td>
-      <td>
-        {schedule.last_at ? <span title={dayAndTime(schedule.last_at)}>{ago(schedule.last_at, now)}</span> : "never"}
-      </td>
-      <td>
-        {schedule.last_run_id && schedule.last_run_status && (
-          <Link to="/$place/runs/$run" params={{ place: place.id, run: schedule.last_run_id }}>
-            <StateWord state={schedule.last_run_status} />
-          </Link>
-        )}
-      </td>
-      <td className="buttons">{may(place, "workflows.operate") && <Buttons schedule={schedule} />}</td>
-    </tr>
+    <>
+      <strong>{schedule.name}</strong> <span className="id">{schedule.kind}</span>
+      <span className="subject">
+        {MISSED[schedule.missed]}; on overlap: {schedule.overlap}
+      </span>
+    </>
+  );
+}
+
+function Next({ schedule, now }: { schedule: Schedule; now: number }) {
+  if (schedule.paused) return <StateWord state="paused" />;
+  return <time title={dayAndTime(schedule.next_at)}>{until(schedule.next_at, now)}</time>;
+}
+
+function Last({ schedule, now }: { schedule: Schedule; now: number }) {
+  if (!schedule.last_at) return "never";
+  return <time title={dayAndTime(schedule.last_at)}>{ago(schedule.last_at, now)}</time>;
+}
+
+function Result({ schedule }: { schedule: Schedule }) {
+  const place = usePlace();
+  if (!schedule.last_run_id || !schedule.last_run_status) return null;
+  return (
+    <Link to="/$place/runs/$run" params={{ place: place.id, run: schedule.last_run_id }}>
+      <StateWord state={schedule.last_run_status} />
+    </Link>
   );
 }
 
@@ -103,6 +96,7 @@ function Buttons({ schedule }: { schedule: Schedule }) {
     onSettled: () => client.invalidateQueries({ queryKey: ["schedules"] }),
   });
   const turn = schedule.paused ? "resume" : "pause";
+  if (!may(place, "workflows.operate")) return null;
   return (
     <>
       {ask.error && <span className="tone-bad">{ask.error.message}</span>}

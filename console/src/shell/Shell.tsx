@@ -1,14 +1,14 @@
-// The frame around every page: where one is, what there is, who one is. One row on a wide screen's left, one at a small
-// screen's bottom.
+// The frame around every page: where one is, what there is, who one is.
 import { useSuspenseQuery } from "@tanstack/react-query";
-import { Link, Outlet, useNavigate, useParams } from "@tanstack/react-router";
+import { Outlet, useLocation, useNavigate, useParams } from "@tanstack/react-router";
 import { createContext, useContext, useMemo, useState } from "react";
 import { signOut } from "../api/client";
 import { places } from "../api/queries";
-import type { Permission } from "../api/types";
-import { may, type Place } from "../place";
+import type { Place } from "../place";
 import { Find } from "./Find";
 import { KeyMap, useKeys } from "./KeyMap";
+import { groupsIn } from "./pages";
+import { Rail } from "./Rail";
 import { ThemeButton } from "./ThemeButton";
 
 const Here = createContext<Place | null>(null);
@@ -20,62 +20,48 @@ export function usePlace(): Place {
   return place;
 }
 
-interface Page {
-  to: "/$place/runs" | "/$place/schedules" | "/$place/audit" | "/$place/service-accounts" | "/$place/members";
-  name: string;
-  key: string;
-  needs: Permission;
-  where: "platform" | "project" | "both";
-}
-
-export const PAGES: Page[] = [
-  { to: "/$place/runs", name: "Runs", key: "r", needs: "workflows.read", where: "both" },
-  { to: "/$place/schedules", name: "Schedules", key: "s", needs: "workflows.read", where: "platform" },
-  { to: "/$place/audit", name: "Audit", key: "a", needs: "audit.read", where: "both" },
-  {
-    to: "/$place/service-accounts",
-    name: "Service accounts",
-    key: "c",
-    needs: "iam.service_account.read",
-    where: "project",
-  },
-  { to: "/$place/members", name: "Members", key: "m", needs: "iam.member.manage", where: "project" },
-];
-
-function pagesIn(place: Place): Page[] {
-  const here = place.isPlatform ? "platform" : "project";
-  return PAGES.filter((page) => may(place, page.needs) && (page.where === "both" || page.where === here));
-}
-
 export function Shell() {
   const known = useSuspenseQuery(places).data;
   const id = useParams({ from: "/$place" }).place;
   const place = useMemo(() => known.places.find((one) => one.id === id), [known, id]);
+  const groups = useMemo(() => (place ? groupsIn(place) : []), [place]);
   const navigate = useNavigate();
   const [keysShown, showKeys] = useState(false);
-  const pages = place ? pagesIn(place) : [];
+  const [menuOpen, openMenu] = useState(false);
+  const pages = groups.flatMap((group) => group.pages);
   useKeys({
     "?": () => showKeys(true),
     "/": () => document.getElementById("find")?.focus(),
     ...Object.fromEntries(
-      pages.map((page) => [`g ${page.key}`, () => void navigate({ to: page.to, params: { place: id } })]),
+      pages.map((page) => [
+        `g ${page.key}`,
+        () => void navigate({ to: `/$place/${page.path}`, params: { place: id } }),
+      ]),
     ),
   });
+  const section = useLocation({ select: ({ pathname }) => pathname.split("/")[2] });
   if (!place) return <Nowhere />;
+  const page = pages.find((one) => one.path === section);
   return (
     <Here value={place}>
+      <title>{`${page?.name ?? "Console"} · ${place.name} · GPUaaS`}</title>
       <a className="skip" href="#content">
         Skip to the content
       </a>
+      <Rail place={place} groups={groups} open={menuOpen} onClose={() => openMenu(false)} />
       <header className="top">
-        <Link to="/$place/runs" params={{ place: id }} className="brand" aria-label="GPUaaS console, runs">
-          <svg viewBox="0 0 26 18" aria-hidden="true">
-            <rect x="0" y="1" width="11" height="4" rx="1" className="brand-a" />
-            <rect x="7" y="7" width="13" height="4" rx="1" className="brand-b" />
-            <rect x="17" y="13" width="9" height="4" rx="1" className="brand-c" />
+        <button
+          type="button"
+          className="plain menu"
+          aria-label="Menu"
+          aria-expanded={menuOpen}
+          aria-controls="rail"
+          onClick={() => openMenu(!menuOpen)}
+        >
+          <svg viewBox="0 0 16 16" aria-hidden="true">
+            <path d="M1 2.5h14v1.8H1zM1 7.1h14v1.8H1zM1 11.7h14v1.8H1z" />
           </svg>
-          <span>gpuaas</span>
-        </Link>
+        </button>
         <PlaceSwitch places={known.places} here={place} />
         <Find place={place} />
         <span className="spring" />
@@ -90,13 +76,6 @@ export function Shell() {
         </button>
         <Person name={known.me.name} />
       </header>
-      <nav className="rail" aria-label="Pages">
-        {pages.map((page) => (
-          <Link key={page.to} to={page.to} params={{ place: id }} activeProps={{ "aria-current": "page" }}>
-            {page.name}
-          </Link>
-        ))}
-      </nav>
       <main id="content" tabIndex={-1}>
         <Outlet />
       </main>

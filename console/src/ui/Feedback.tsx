@@ -47,6 +47,7 @@ export function Problem({ error, again }: { error: unknown; again?: () => void }
 function advice(error: ApiError | null): string {
   if (!error) return "Open the page again; if it stays, tell the platform's team. ";
   if (error.status === 0) return "Check that the server runs and that you reach it. ";
+  if (error.code === "entitlement_required") return "Ask an administrator to entitle this project to the app. ";
   if (error.status === 403) return "Ask somebody who manages members of this project for the permission. ";
   if (error.status === 404)
     return "It may have been removed, or belong to another project: choose another place above. ";

@@ -1,7 +1,18 @@
-// The states of runs and steps as shape, word and colour together, so that none of the three is needed alone.
-import type { RunStatus, StepState } from "../api/types";
+// The states of everything that has one, as shape, word and colour together, so that none of the three is needed alone.
+import type {
+  AllocationStatus,
+  InstanceStatus,
+  Lifecycle,
+  NodeStatus,
+  RunStatus,
+  StepState,
+  SubmissionStatus,
+  Trust,
+  VersionStatus,
+} from "../api/types";
 
-type Word = RunStatus | StepState | "active" | "disabled" | "deleted" | "denied";
+type OfApps = SubmissionStatus | InstanceStatus | VersionStatus | Lifecycle | Trust;
+type Word = RunStatus | StepState | OfApps | NodeStatus | AllocationStatus | "disabled" | "deleted" | "denied";
 
 const GLYPHS: Record<string, string> = {
   dot: "M8 5a3 3 0 1 0 0 6a3 3 0 0 0 0-6z",
@@ -34,6 +45,33 @@ const LOOK: Record<Word, [keyof typeof GLYPHS, string]> = {
   active: ["dot", "good"],
   disabled: ["bars", "hold"],
   deleted: ["dash", "quiet"],
+  requested: ["ring", "quiet"],
+  deploying: ["play", "run"],
+  upgrading: ["play", "run"],
+  rolling_back: ["back", "undo"],
+  decommissioning: ["back", "undo"],
+  decommissioned: ["dash", "quiet"],
+  draft: ["ring", "quiet"],
+  staged: ["half", "wait"],
+  canary: ["half", "hold"],
+  deprecated: ["bars", "hold"],
+  retired: ["dash", "quiet"],
+  published: ["ring", "quiet"],
+  promoted: ["check", "good"],
+  unverified: ["ring", "hold"],
+  verified: ["check", "good"],
+  failed_verification: ["cross", "bad"],
+  revoked: ["cross", "bad"],
+  approved: ["check", "good"],
+  rejected: ["cross", "bad"],
+  superseded: ["dash", "quiet"],
+  enrolling: ["ring", "quiet"],
+  drained: ["bars", "hold"],
+  unavailable: ["bang", "bad"],
+  provisioning: ["play", "run"],
+  releasing: ["back", "undo"],
+  released: ["dash", "quiet"],
+  release_failed: ["bang", "bad"],
 };
 
 export function StateMark({ state }: { state: Word }) {
@@ -49,7 +87,18 @@ export function StateWord({ state }: { state: Word }) {
   return (
     <span className={`state tone-${LOOK[state][1]}`}>
       <StateMark state={state} />
-      {state}
+      {state.replaceAll("_", " ")}
+    </span>
+  );
+}
+
+/** A run that is running is under way; an instance that is running is where it should be. */
+export function InstanceState({ status }: { status: InstanceStatus }) {
+  if (status !== "running") return <StateWord state={status} />;
+  return (
+    <span className="state tone-good">
+      <StateMark state="active" />
+      running
     </span>
   );
 }

@@ -26,13 +26,17 @@ export function Waterfall({ drawn, now, live, chosen, onChoose }: Props) {
       <div className="axis" aria-hidden="true">
         <div className="plot">
           {scale.ticks.map((tick) => (
-            <span key={tick.moment} className="tick" style={{ left: percent(tick.at * past) }}>
-              {duration(tick.moment - scale.from)}
+            <span
+              key={tick.moment}
+              className={tick.at * past > 0.94 ? "tick last" : "tick"}
+              style={{ left: percent(tick.at * past) }}
+            >
+              {tick.moment === scale.from ? "0" : duration(tick.moment - scale.from)}
             </span>
           ))}
           {plannedCount > 0 && (
             <span className="tick ahead" style={{ left: percent(past) }}>
-              ahead
+              planned
             </span>
           )}
         </div>

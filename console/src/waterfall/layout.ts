@@ -70,7 +70,8 @@ function waiting(step: Step, now: number): Bar[] {
   const from = Date.parse(step.started_at ?? "");
   const live = step.state === "waiting" || step.state === "running";
   const to = step.finished_at ? Date.parse(step.finished_at) : live ? now : from;
-  return [{ kind: "wait", outcome: live && !step.finished_at ? "live" : "done", number: 1, from, to }];
+  const ended = step.state === "failed" ? "terminal" : "done";
+  return [{ kind: "wait", outcome: live && !step.finished_at ? "live" : ended, number: 1, from, to }];
 }
 
 /** Between two tries the engine waits on purpose. */

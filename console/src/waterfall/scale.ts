@@ -28,6 +28,8 @@ interface Piece extends Span {
 
 /** A quiet stretch keeps at most this part of the time that was busy. */
 const QUIET_SHARE = 0.4;
+/** Room that a fold has even where next to nothing was busy. */
+const FOLD_ROOM = 250;
 /** What is quiet for less than this is not worth a fold. */
 const SHORTEST_FOLD = 1500;
 
@@ -60,13 +62,13 @@ function piecesOf(whole: Span, busy: Span[]): Piece[] {
     busy.map((span) => ({ from: Math.max(span.from, whole.from), to: Math.min(span.to, whole.to) })),
   );
   const busyTime = merged.reduce((sum, span) => sum + span.to - span.from, 0);
-  const most = Math.max(SHORTEST_FOLD, busyTime * QUIET_SHARE);
+  const most = Math.max(FOLD_ROOM, busyTime * QUIET_SHARE);
   const pieces: Piece[] = [];
   let at = whole.from;
   const quietUntil = (to: number) => {
     if (to <= at) return;
     const length = to - at;
-    pieces.push({ from: at, to, width: Math.min(length, most), folded: length > most * 2 });
+    pieces.push({ from: at, to, width: Math.min(length, most), folded: length > Math.max(SHORTEST_FOLD, most * 2) });
     at = to;
   };
   for (const span of merged) {

@@ -1,0 +1,50 @@
+// What would happen, before it does: the steps, what each touches, where it would stand, and what the server would decide.
+import type { ChangeStrategy, InstancePlan, PlanStep } from "../api/types";
+import { duration } from "../time";
+import { Facts } from "../ui/Facts";
+import { type Column, Table } from "../ui/Table";
+import { Matrix } from "./Matrix";
+
+const STRATEGIES: Record<ChangeStrategy, string> = {
+  side_by_side: "the old version serves until the new one is healthy",
+  stop_then_start: "both do not fit: the old version is stopped first, and started again if the new one fails",
+};
+
+export function PlanPanel({ plan }: { plan: InstancePlan }) {
+  return (
+    <section className="panel" aria-label="Plan">
+      <header>
+        <h2>Plan</h2>
+        <code>{plan.workflow_kind}</code>
+      </header>
+      {plan.changes_nothing && <p>The same version and digest serve already: nothing would change.</p>}
+      <Facts
+        facts={[
+          ["How", plan.strategy && STRATEGIES[plan.strategy]],
+          ["Usually takes", usual(plan.expected_seconds)],
+        ]}
+      />
+      <Table label="Steps" columns={STEPS} rows={plan.steps} id={(step) => step.name} />
+      {plan.placement.length > 0 && (
+        <>
+          <h3 className="over">Placement</h3>
+          <Matrix rows={plan.placement} />
+        </>
+      )}
+    </section>
+  );
+}
+
+/** Nothing where the app has no history yet. */
+const usual = (seconds: number | null | undefined) => (typeof seconds === "number" ? duration(seconds * 1000) : null);
+
+const STEPS: Column<PlanStep>[] = [
+  { head: "Step", cell: (step) => <strong>{step.name}</strong>, title: true },
+  { head: "What it touches", cell: (step) => step.touches, className: "why" },
+  { head: "On failure", cell: (step) => (step.undo ? "undone" : "stays"), className: "nowrap" },
+  {
+    head: "Usually",
+    cell: (step) => usual(step.expected_seconds),
+    className: "number nowrap",
+  },
+];

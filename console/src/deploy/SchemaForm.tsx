@@ -1,0 +1,35 @@
+// A form made from a version's schema, with the hints its app team gave.
+import Form from "@rjsf/core/lib/components/Form.js";
+import type { RJSFSchema } from "@rjsf/utils";
+import { useMemo } from "react";
+import { errorSchema, type Hints, uiSchema } from "./fields";
+import { validator } from "./validator";
+
+interface Props {
+  schema: RJSFSchema;
+  hints: Hints | undefined;
+  value: Record<string, unknown>;
+  /** What the server said of these fields, by pointer. */
+  refused: { pointer: string; message: string }[];
+  onChange: (value: Record<string, unknown>, valid: boolean) => void;
+}
+
+export function SchemaForm({ schema, hints, value, refused, onChange }: Props) {
+  const ui = useMemo(() => uiSchema(schema, hints), [schema, hints]);
+  const extraErrors = useMemo(() => errorSchema(refused), [refused]);
+  return (
+    <Form
+      schema={schema}
+      uiSchema={ui}
+      formData={value}
+      validator={validator}
+      liveValidate="onChange"
+      showErrorList={false}
+      noHtml5Validate
+      extraErrors={extraErrors}
+      extraErrorsBlockSubmit={false}
+      tagName="div"
+      onChange={({ formData, errors }) => onChange(formData ?? {}, errors.length === 0)}
+    />
+  );
+}

@@ -1,0 +1,28 @@
+// The filters of a list. Where there is little room they are away until they are asked for, or until one is in use.
+import { Link } from "@tanstack/react-router";
+import { type ReactNode, useState } from "react";
+
+interface Props {
+  /** How many narrow the list now. */
+  inUse: number;
+  /** The search of the address without them. */
+  cleared?: Record<string, string | undefined>;
+  children: ReactNode;
+}
+
+export function FilterBar({ inUse, cleared = {}, children }: Props) {
+  const [open, setOpen] = useState(inUse > 0);
+  return (
+    <div className={open ? "filters open" : "filters"}>
+      <button type="button" className="small-only" aria-expanded={open} onClick={() => setOpen(!open)}>
+        {inUse > 0 ? `Filters (${inUse})` : "Filters"}
+      </button>
+      {children}
+      {inUse > 0 && (
+        <Link to="." search={cleared} className="clear">
+          Clear
+        </Link>
+      )}
+    </div>
+  );
+}
