@@ -9,7 +9,10 @@ mod platform;
 mod read;
 mod verify;
 
+pub use ask::Target;
 pub use bare::{BareArgs, run as bare};
+pub use platform::{Platform, binary};
+pub use read::answered;
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -69,7 +72,7 @@ pub async fn measure(args: &ApiArgs) -> Result<bool, Failure> {
 }
 
 /// An address nobody listens on yet. Somebody else could take it first; then the start fails and says so.
-fn free_address() -> Result<SocketAddr, Failure> {
+pub fn free_address() -> Result<SocketAddr, Failure> {
     let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
     bound.map_err(Failure::io("find a free port"))
 }

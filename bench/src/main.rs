@@ -1,6 +1,7 @@
 //! Benchmarks. Each figure is measured beside a reference on the same server in the same run, because only the
 //! ratio travels from one machine to another. `bench engine` measures the durable engine against its bars, `bench api`
-//! the HTTP API, `bench catalog` the pages of a large catalog.
+//! the HTTP API, `bench catalog` the pages of a large catalog, `bench artifacts` blobs, intents and registry tokens, `bench
+//! console` the console in a browser.
 
 // Nobody depends on a binary: here `pub` only means "for the other files".
 #![allow(unreachable_pub)]
@@ -9,7 +10,9 @@
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 mod api;
+mod artifacts;
 mod catalog;
+mod console;
 mod failure;
 mod load;
 mod measure;
@@ -23,9 +26,15 @@ mod workload;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, fmt};
 
 use crate::api::{ApiArgs, BareArgs};
+use crate::artifacts::ArtifactsArgs;
 use crate::catalog::CatalogArgs;
+use crate::console::ConsoleArgs;
 use crate::failure::Failure;
 use crate::measure::EngineArgs;
 use crate::worker::WorkerArgs;
@@ -45,6 +54,10 @@ enum Bench {
     Api(ApiArgs),
     /// The catalog: pages of ten thousand apps, raw and as a project sees them
     Catalog(CatalogArgs),
+    /// The console in a browser: its first load, the runs page over a long past, a run of many steps
+    Console(ConsoleArgs),
+    /// Artifacts: a large blob, publish intents and registry tokens
+    Artifacts(ArtifactsArgs),
     /// A process of its own that drives runs until it is killed
     #[command(hide = true)]
     Worker(WorkerArgs),
@@ -56,10 +69,9 @@ enum Bench {
 #[tokio::main]
 async fn main() -> ExitCode {
     let cli = Cli::parse();
-    tracing_subscriber::fmt()
-        .with_env_filter(tracing_subscriber::EnvFilter::new("warn,sqlx=error"))
-        .with_writer(std::io::stderr)
-        .init();
+    let worth_saying = Targets::new().with_default(LevelFilter::WARN).with_target("sqlx", LevelFilter::ERROR);
+    let lines = fmt::layer().with_writer(std::io::stderr).with_filter(worth_saying);
+    tracing_subscriber::registry().with(lines).init();
     match run(cli.bench).await {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
@@ -85,6 +97,14 @@ async fn run(bench: Bench) -> Result<bool, Failure> {
         Bench::Bare(args) => api::bare(args).await,
         Bench::Catalog(args) => tokio::select! {
             measured = Box::pin(catalog::catalog(&args)) => measured,
+            _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
+        },
+        Bench::Console(args) => tokio::select! {
+            measured = Box::pin(console::console(&args)) => measured,
+            _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
+        },
+        Bench::Artifacts(args) => tokio::select! {
+            measured = Box::pin(artifacts::artifacts(&args)) => measured,
             _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
         },
         Bench::Worker(args) => worker::run(&args).await,

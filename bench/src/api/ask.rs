@@ -18,9 +18,19 @@ pub struct Target {
 }
 
 impl Target {
-    pub fn new(address: SocketAddr, path: &str, token: &str) -> Target {
+    /// `authorization` is the header as it is sent.
+    pub fn get(address: SocketAddr, path: &str, authorization: &str) -> Target {
         let request = format!(
-            "GET {path} HTTP/1.1\r\nhost: {address}\r\naccept: application/json\r\nauthorization: Bearer {token}\r\n\r\n"
+            "GET {path} HTTP/1.1\r\nhost: {address}\r\naccept: application/json\r\nauthorization: {authorization}\r\n\r\n"
+        );
+        Target { address, request: request.into_bytes() }
+    }
+
+    pub fn post(address: SocketAddr, path: &str, authorization: &str, body: &str) -> Target {
+        let length = body.len();
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nhost: {address}\r\naccept: application/json\r\nauthorization: {authorization}\r\n\
+             content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
         );
         Target { address, request: request.into_bytes() }
     }
@@ -77,7 +87,7 @@ impl Line {
         Ok(Line { stream, buffer: Vec::with_capacity(16 << 10) })
     }
 
-    /// The body of the answer, which must be a 200.
+    /// The body of the answer, which must be a 200 or a 201.
     async fn ask(&mut self, request: &[u8]) -> Result<&[u8], Failure> {
         self.stream.write_all(request).await.map_err(Failure::io("send a request"))?;
         self.buffer.clear();
@@ -96,7 +106,7 @@ impl Line {
 fn body_of(answer: &[u8]) -> Result<Option<usize>, Failure> {
     let Some(end) = answer.windows(4).position(|four| four == b"\r\n\r\n") else { return Ok(None) };
     let head = String::from_utf8_lossy(&answer[..end]);
-    if !head.starts_with("HTTP/1.1 200") {
+    if !head.starts_with("HTTP/1.1 200") && !head.starts_with("HTTP/1.1 201") {
         return Err(Failure::Setup(format!("refused: {}", String::from_utf8_lossy(answer))));
     }
     let length = head.lines().find_map(|line| {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 use clients::clock::SystemClock;
+use clients::registry::Authority;
 use clients::seal::Sealer;
 use clients::signing::{KeyFault, SigningKey, SigningKeys};
 use clients::tokens::{Bearer, Minter};
@@ -28,13 +29,18 @@ const AUDIENCE: &str = "gpuaas-api";
 /// A process that is killed when it is dropped, with its folder.
 pub struct Platform {
     pub address: SocketAddr,
-    pub token: String,
-    _child: Child,
+    token: String,
+    child: Child,
     folder: PathBuf,
 }
 
 impl Platform {
-    pub async fn start(database: &Database, address: SocketAddr) -> Result<Platform, Failure> {
+    /// The token has the keys of this role.
+    pub async fn start(
+        database: &Database,
+        address: SocketAddr,
+        role: ProjectRole,
+    ) -> Result<Platform, Failure> {
         let own_url = format!("http://{address}");
         let key = SigningKey::generate().map_err(unfit)?;
         let folder = std::env::temp_dir().join(format!("gpuaas-bench-api-{}", Uuid::new_v4().simple()));
@@ -46,7 +52,9 @@ impl Platform {
         };
         let signing = write("signing-keys.pem", key.private_key_pem().map_err(unfit)?.expose())?;
         let sealing = write("sealing-keys", Sealer::generate_line("k1").expose())?;
-        let bearer = settle(&database.pool).await?;
+        let authority = Authority::generate_key().map_err(|fault| Failure::Setup(fault.to_string()))?;
+        let registry_key = write("registry-token-key.pem", authority.expose())?;
+        let bearer = settle(&database.pool, role).await?;
         let minter = Minter::new(&own_url, AUDIENCE, SigningKeys::one(key), Arc::new(SystemClock));
         let token = minter.mint(bearer).map_err(unfit)?.access_token.expose().clone();
         let child = Command::new(binary()?)
@@ -56,12 +64,26 @@ impl Platform {
             .args(["--set", "auth.issuers=https://nobody.example gpuaas"])
             .args(["--set", &format!("auth.signing_keys_file={}", signing.display())])
             .args(["--set", &format!("auth.sealing_keys_file={}", sealing.display())])
+            // Nobody pushes here, so no registry needs to listen.
+            .args(["--set", "registry.url=http://127.0.0.1:1"])
+            .args(["--set", &format!("registry.token_key_file={}", registry_key.display())])
+            .args(["--set", &format!("artifact_store.path={}", folder.join("blobs").display())])
             .stdin(Stdio::null())
             .stderr(log(&folder)?)
             .kill_on_drop(true)
             .spawn()
             .map_err(Failure::io("start gpuaas serve"))?;
-        Ok(Platform { address, token, _child: child, folder })
+        Ok(Platform { address, token, child, folder })
+    }
+
+    /// What its callers show.
+    pub fn bearer(&self) -> String {
+        format!("Bearer {}", self.token)
+    }
+
+    /// Of the server; zero once it has ended.
+    pub fn pid(&self) -> u32 {
+        self.child.id().unwrap_or_default()
     }
 
     /// What it said, for when it does not answer.
@@ -81,7 +103,8 @@ fn log(folder: &std::path::Path) -> Result<fs::File, Failure> {
     fs::File::create(folder.join("log")).map_err(Failure::io("write the server's log"))
 }
 
-fn binary() -> Result<PathBuf, Failure> {
+/// The program as it is shipped, built beside this one.
+pub fn binary() -> Result<PathBuf, Failure> {
     let program = std::env::current_exe().map_err(Failure::io("find this program"))?.with_file_name("gpuaas");
     if program.exists() {
         Ok(program)
@@ -91,12 +114,12 @@ fn binary() -> Result<PathBuf, Failure> {
 }
 
 /// The account whose token is shown. No bound but the type's holds for its requests here: millions are asked.
-async fn settle(pool: &PgPool) -> Result<Bearer, Failure> {
+async fn settle(pool: &PgPool, role: ProjectRole) -> Result<Bearer, Failure> {
     let (org, project, account) = (Uuid::now_v7(), Uuid::now_v7(), Uuid::now_v7());
     let mut tx = pool.begin().await?;
     organizations::ensure(&mut tx, org, "bench", "bench").await?;
     projects::ensure(&mut tx, project, org, "bench", "bench").await?;
-    let keys = ProjectRole::Operator.keys();
+    let keys = role.keys();
     let new = NewServiceAccount {
         id: account,
         org_id: org,

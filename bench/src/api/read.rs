@@ -4,6 +4,7 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use domain::ProjectRole;
 use sqlx::{PgPool, QueryBuilder};
 use tokio::process::{Child, Command};
 use tokio::time::sleep;
@@ -26,11 +27,11 @@ struct Round {
 }
 
 pub async fn measure(database: &Database, size: Size) -> Result<Vec<Figure>, Failure> {
-    let platform = Platform::start(database, free_address()?).await?;
-    let read = Target::new(platform.address, PATH, &platform.token);
+    let platform = Platform::start(database, free_address()?, ProjectRole::Operator).await?;
+    let read = Target::get(platform.address, PATH, &platform.bearer());
     let body =
         answered(&read).await.map_err(|failure| Failure::Setup(format!("{failure}: {}", platform.said())))?;
-    let bare = Target::new(free_address()?, PATH, &platform.token);
+    let bare = Target::get(free_address()?, PATH, &platform.bearer());
     let _reference = start_bare(&bare, &body)?;
     answered(&bare).await?;
     // Buffers, branch predictors and the processor's clock get used to it.
@@ -74,7 +75,7 @@ fn start_bare(target: &Target, body: &str) -> Result<Child, Failure> {
 }
 
 /// The first answer of a server that has just been started.
-async fn answered(target: &Target) -> Result<String, Failure> {
+pub async fn answered(target: &Target) -> Result<String, Failure> {
     let began = Instant::now();
     loop {
         match target.body().await {

@@ -39,8 +39,9 @@ pub async fn measure(bench: &Bench) -> Result<Vec<Figure>, Failure> {
         let after = bench.reference.inserts_per_second().await?;
         let ratio = round.steps_per_second / f64::midpoint(before, after);
         say(&format!(
-            "throughput {number}/{rounds}: {:.0} steps/s, reference {before:.0} and {after:.0} inserts/s, {ratio:.2}×",
-            round.steps_per_second
+            "throughput {number}/{rounds}: {:.0} steps/s for {:.0} + {:.0} ms of CPU per 1000, reference {before:.0} and {after:.0} \
+             inserts/s, {ratio:.2}×",
+            round.steps_per_second, round.worker_ms_per_1000, round.postgres_ms_per_1000
         ));
         references.push(after);
         measured.push(round);
