@@ -1,8 +1,16 @@
 //! Artifacts: who may publish what where, what is believed of it, and how its life goes on. The registry is a real one.
 
+mod blobs;
+mod bucket;
 mod intents;
+mod liar;
+mod lifecycle;
+mod oracle;
 mod register;
 mod registry;
+mod releases;
 pub mod signer;
+mod struck;
 mod trust;
-mod yard;
+mod vault;
+pub mod yard;

@@ -4,6 +4,7 @@
 mod login;
 mod offline;
 mod profiles;
+mod publish;
 mod runs;
 
 use std::net::SocketAddr;

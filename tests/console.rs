@@ -2,6 +2,7 @@
 
 mod browser;
 mod desk;
+mod journeys;
 mod pages;
 mod sessions;
 mod signing_in;

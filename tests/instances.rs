@@ -1,5 +1,9 @@
 //! Instances: from what was asked for to what runs on a node, and back to nothing, with proof.
 
+mod change;
+mod create;
 mod decommission;
 mod deploy;
+mod nodes;
+mod reads;
 mod struck;

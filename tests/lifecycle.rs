@@ -22,8 +22,15 @@ const CHECKED: &[&str] = &[
     "platform.check_promises",
     "instance.deploy",
     "instance.decommission",
+    "instance.upgrade",
+    "instance.rollback",
+    "allocation.release",
+    "platform.watch_nodes",
     "version.promote",
     "version.retire",
+    "artifact.promote",
+    "artifact.deprecate",
+    "artifact.retire",
 ];
 
 #[test]
@@ -100,7 +107,7 @@ async fn retiring_a_version_survives_being_struck_anywhere() {
 
 const VERSION: Uuid = Uuid::from_u128(7);
 
-fn somebody() -> Requester {
+pub fn somebody() -> Requester {
     let actor_type = domain::ActorType::User;
     Requester { actor_id: Uuid::nil(), actor_type, actor_role: None, reason: None }
 }
@@ -136,12 +143,12 @@ fn changes(env: &Env) -> Vec<String> {
 }
 
 /// The checker asks between runs, from plain functions.
-fn wait_for<T>(asked: impl Future<Output = T>) -> T {
+pub fn wait_for<T>(asked: impl Future<Output = T>) -> T {
     tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(asked))
 }
 
 /// The tour waits for the clock and for a word; both come with time.
-fn let_time_pass(engine: Engine, _run: Uuid) -> BoxFuture<'static, ()> {
+pub fn let_time_pass(engine: Engine, _run: Uuid) -> BoxFuture<'static, ()> {
     Box::pin(async move {
         sqlx::query("update engine.test_clock set ahead = ahead + make_interval(secs => $1)")
             .bind(Duration::from_secs(61).as_secs_f64())

@@ -18,3 +18,4 @@ pub mod slow;
 pub mod stand_in;
 pub mod story;
 pub mod world;
+pub mod wrapped;

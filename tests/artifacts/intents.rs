@@ -55,10 +55,14 @@ async fn an_intent_leads_to_a_push_and_the_push_to_an_artifact() {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_owner_of_an_app_gets_intents_for_it() {
     let yard = Yard::new().await;
-    yard.http.acting("publisher").post(&project(INTENTS), wanted()).await.with(201);
     let next_door = format!("/api/v1/projects/{}{INTENTS}", crate::support::realm::NEXT_DOOR);
     let refused = yard.http.acting("neighbour").post(&next_door, wanted()).await.with(403);
-    assert_eq!(refused["code"], "ownership_required");
+    assert_eq!(refused["code"], "ownership_required", "although nobody has published yet");
+    yard.http.acting("publisher").post(&project(INTENTS), wanted()).await.with(201);
+    let mut unheard_of = wanted();
+    unheard_of["app_slug"] = json!("unheard-of");
+    let refused = yard.http.acting("publisher").post(&project(INTENTS), unheard_of).await.with(404);
+    assert_eq!(refused["code"], "app_not_found");
     for (field, value) in [
         ("source_type", json!("artifact_store")),
         ("source_type", json!("s3")),

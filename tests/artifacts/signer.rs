@@ -6,13 +6,15 @@ use clients::registry::Repository;
 use domain::Digest;
 use p256::ecdsa::signature::Signer as _;
 use p256::ecdsa::{DerSignature, SigningKey};
-use p256::pkcs8::{EncodePublicKey, LineEnding};
+use p256::pkcs8::{EncodePrivateKey, EncodePublicKey, LineEnding};
 use serde_json::{Value, json};
 
 use crate::support::image::{INDEX, MANIFEST, digest};
 
 const EMPTY: &[u8] = b"{}";
-const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
+pub const SIMPLE: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
+pub const ENVELOPE: &str = "application/vnd.dsse.envelope.v1+json";
+pub const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 
 fn key(seed: u8) -> SigningKey {
     SigningKey::from_bytes(&[seed; 32].into()).unwrap()
@@ -21,6 +23,10 @@ fn key(seed: u8) -> SigningKey {
 /// The same seed is the same key.
 pub fn public_key_pem(seed: u8) -> String {
     key(seed).verifying_key().to_public_key_pem(LineEnding::LF).unwrap()
+}
+
+pub fn private_key_pem(seed: u8) -> String {
+    key(seed).to_pkcs8_pem(LineEnding::LF).unwrap().to_string()
 }
 
 pub fn sign(seed: u8, message: &[u8]) -> String {
@@ -71,7 +77,7 @@ pub async fn cosign(repository: &Repository, seed: u8, signed: &Digest, under: &
     let payload = payload(signed);
     let annotations = json!({ "dev.cosignproject.cosign/signature": sign(seed, &payload) });
     let tag = format!("sha256-{}.sig", under.hex());
-    beside(repository, &tag, "application/vnd.dev.cosign.simplesigning.v1+json", &payload, annotations).await;
+    beside(repository, &tag, SIMPLE, &payload, annotations).await;
 }
 
 pub async fn attest(repository: &Repository, seed: u8, of: &Digest, builder: &str) {
@@ -79,13 +85,19 @@ pub async fn attest(repository: &Repository, seed: u8, of: &Digest, builder: &st
     let envelope = envelope(seed, &statement(of, "https://slsa.dev/provenance/v1", &predicate));
     let tag = format!("sha256-{}.att", of.hex());
     let layer = envelope.to_string();
-    beside(repository, &tag, "application/vnd.dsse.envelope.v1+json", layer.as_bytes(), json!({})).await;
+    beside(repository, &tag, ENVELOPE, layer.as_bytes(), json!({})).await;
 }
 
 /// cosign's newer form, listed under the fallback tag, as a registry without a list of referrers needs it.
 pub async fn bundle(repository: &Repository, seed: u8, of: &Digest) {
     let statement = statement(of, "https://sigstore.dev/cosign/sign/v1", &json!({}));
-    let bundle = json!({ "mediaType": BUNDLE, "dsseEnvelope": envelope(seed, &statement) }).to_string();
+    let bundle = json!({ "mediaType": BUNDLE, "dsseEnvelope": envelope(seed, &statement) });
+    refer(repository, &bundle, of).await;
+}
+
+/// A bundle in a manifest that names the image as its subject.
+pub async fn refer(repository: &Repository, bundle: &Value, of: &Digest) {
+    let bundle = bundle.to_string();
     for blob in [EMPTY, bundle.as_bytes()] {
         repository.push_bytes(blob).await.unwrap();
     }

@@ -76,9 +76,8 @@ async fn a_signature_counts_only_for_its_image_and_by_a_key_of_the_project() {
 async fn tampered(repository: &Repository, of: &Digest) {
     let annotations =
         json!({ "dev.cosignproject.cosign/signature": signer::sign(OURS_SEED, b"something else") });
-    let (tag, kind) =
-        (format!("sha256-{}.sig", of.hex()), "application/vnd.dev.cosign.simplesigning.v1+json");
-    signer::beside(repository, &tag, kind, &signer::payload(of), annotations).await;
+    let tag = format!("sha256-{}.sig", of.hex());
+    signer::beside(repository, &tag, signer::SIMPLE, &signer::payload(of), annotations).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

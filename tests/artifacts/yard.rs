@@ -1,22 +1,31 @@
-//! The place of these stories: a platform on a real address, and a real registry that asks it who may come in.
+//! The place of these stories: a platform on a real address with its own workers, and a real registry that asks it who
+//! may come in.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
 
+use activities::Env;
 use api::Depot;
 use axum::http::Method;
+use clients::blobs::{Blobs, Disk};
 use clients::registry::Repository;
+use clients::wrapping::Wrapping;
 use domain::Secret;
+use engine::{RunState, Workers};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use store::registry_credentials::{self, NewCredential};
 use tokio::net::TcpListener;
 use uuid::Uuid;
 
+use crate::catalog;
 use crate::http::{Answer, Http, project};
+use crate::support::cluster::Folder;
 use crate::support::image::{self, Image};
 use crate::support::realm;
 use crate::support::registry::{TestRegistry, wrapping};
-use crate::support::story::Story;
+use crate::support::story::{Story, quick};
 
 /// The repository of the app `hello` of the project `example`.
 pub const OURS: &str = "gpuaas/apps/example/hello";
@@ -24,7 +33,12 @@ pub const OURS: &str = "gpuaas/apps/example/hello";
 pub struct Yard {
     pub story: Story,
     pub http: Http,
+    /// Where the platform is.
+    pub address: SocketAddr,
     pub registry: TestRegistry,
+    /// Where blobs are kept.
+    pub blobs: Folder,
+    workers: Workers,
 }
 
 /// What somebody was given to reach one repository.
@@ -40,14 +54,26 @@ impl Credential {
 }
 
 impl Yard {
+    /// With the app `hello` in the catalog, which the project `example` owns.
     pub async fn new() -> Yard {
-        let story = Story::new().await;
+        Yard::wrapping_by(wrapping()).await
+    }
+
+    /// The same, where somebody else hands credentials over.
+    pub async fn wrapping_by(wrapping: Wrapping) -> Yard {
+        let story = Story::idle(quick(), None).await;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-        let registry = TestRegistry::start(listener.local_addr().unwrap());
-        let depot = Depot { registry: registry.client(), wrapping: wrapping() };
+        let address = listener.local_addr().unwrap();
+        let registry = TestRegistry::start(address);
+        let blobs = Folder::new();
+        let store = Blobs::Disk(Disk::open(&blobs.0).unwrap());
+        let depot = Depot { registry: registry.client(), blobs: Some(store.clone()), wrapping };
+        let env = Env::new(story.engine.clone()).with_registry(registry.client()).with_blobs(store);
+        let workers = Workers::start(&story.engine, Arc::new(env), workflows::registry());
         let http = Http::with(&story, |state| state.with_depot(depot)).await;
         http.listen_on(listener);
-        Yard { story, http, registry }
+        catalog::register(&http, "hello", "1.0.0").await;
+        Yard { story, http, address, registry, blobs, workers }
     }
 
     /// A credential as an intent would make it.
@@ -114,9 +140,16 @@ impl Yard {
         self.register(image, json!({})).await.with(201)
     }
 
-    /// The types of everything that was told, in order.
+    /// The types of everything that was told of artifacts, in order.
     pub async fn events(&self) -> Vec<String> {
-        sqlx::query_scalar("select type from outbox order by pos").fetch_all(&self.story.pool).await.unwrap()
+        let told = "select type from outbox where type like 'apps.artifact.%' order by pos";
+        sqlx::query_scalar(told).fetch_all(&self.story.pool).await.unwrap()
+    }
+
+    /// How many intents and artifacts there are.
+    pub async fn rows(&self) -> i64 {
+        let all = "select (select count(*) from publish_intents) + (select count(*) from app_artifacts)";
+        sqlx::query_scalar(all).fetch_one(&self.story.pool).await.unwrap()
     }
 
     pub async fn policy(&self, key: &str, value: Value) {
@@ -124,7 +157,42 @@ impl Yard {
         self.http.put(&path, json!({ "value": value })).await.with(200);
     }
 
+    /// Asks for an action and answers what was accepted, with the run.
+    pub async fn act(&self, who: &str, artifact: &Value, verb: &str, body: Value) -> Answer {
+        let path = project(&format!("/app-artifacts/{}/{verb}", artifact["id"].as_str().unwrap()));
+        self.http.acting(who).post(&path, body).await
+    }
+
+    /// Retires at once and lets the bytes go.
+    pub async fn retired(&self, artifact: &Value) {
+        let accepted =
+            self.act("project-admin", artifact, "retire", json!({ "when": "now" })).await.with(202);
+        let run = accepted["workflow"]["id"].as_str().unwrap().parse().unwrap();
+        self.story.until(run, &[RunState::Waiting]).await;
+        self.story.advance(Duration::from_secs(7 * 86_400 + 1)).await;
+        assert_eq!(self.story.ends(run).await, RunState::Succeeded, "{}", self.story.describe(run).await);
+    }
+
+    /// The address of a blob of `hello` 1.0.0.
+    pub fn source_uri(&self, name: &str) -> String {
+        format!("artifact_store://projects/{}/artifacts/hello/1.0.0/{name}", realm::EXAMPLE)
+    }
+
+    /// How many blobs were taken and are there.
+    pub fn kept_blobs(&self) -> usize {
+        let folder = self.blobs.0.join(format!("projects/{}/artifacts/hello/1.0.0/weights", realm::EXAMPLE));
+        std::fs::read_dir(folder).map_or(0, Iterator::count)
+    }
+
+    pub async fn shown(&self, artifact: &Value) -> Value {
+        self.http
+            .get(&project(&format!("/app-artifacts/{}", artifact["id"].as_str().unwrap())))
+            .await
+            .with(200)
+    }
+
     pub async fn end(self) {
+        self.workers.stop().await;
         drop(self.registry);
         self.story.end().await;
     }

@@ -169,6 +169,7 @@ fn filled(template: &str) -> String {
         ("{id}", Uuid::now_v7().to_string()),
         ("{task_id}", Uuid::now_v7().to_string()),
         ("{name}", "nothing".to_owned()),
+        ("{token}", "nothing".to_owned()),
         ("{slug}", "nothing".to_owned()),
         ("{version}", "0.0.0".to_owned()),
         ("{scope}", "global".to_owned()),

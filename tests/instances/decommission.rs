@@ -12,16 +12,12 @@ use crate::support::agent::RunningAgent;
 use crate::support::docker::PORT;
 use crate::support::platform::{Platform, profile};
 
-fn digest() -> String {
-    format!("sha256:{}", "a".repeat(64))
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn decommissioning_twice_is_one_teardown_with_a_receipt_that_can_be_checked_elsewhere() {
     let platform = Platform::new().await;
     let driver = Simulated::new();
     let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
-    let (id, run) = platform.deploy(allocation, &digest(), &profile(PORT, 30), 1).await;
+    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
     platform.succeeds(run).await;
     let receipt = project(&format!("/app-instances/{id}/receipt"));
     platform.http.get(&receipt).await.with(409);
@@ -32,7 +28,7 @@ async fn decommissioning_twice_is_one_teardown_with_a_receipt_that_can_be_checke
     assert_eq!(platform.held(id).await, Vec::<String>::new());
     assert_eq!(
         platform.events(id).await,
-        ["deploying", "running", "decommission_requested", "decommissioned"]
+        ["requested", "deploying", "running", "decommission_requested", "decommissioned"]
     );
     let shown = platform.http.get(&receipt).await.with(200);
     let signed: Signed = serde_json::from_value(json!({
@@ -44,7 +40,7 @@ async fn decommissioning_twice_is_one_teardown_with_a_receipt_that_can_be_checke
     let receipt: Receipt = signed.open(&signer).unwrap();
     let evidence = receipt.evidence().expect("evidence that the node signed");
     assert!(evidence.is_clean() && evidence.instance_id == id, "{evidence:?}");
-    assert_eq!(receipt.released.len(), 5, "{:?}", receipt.released);
+    assert_eq!(receipt.released.len(), 6, "{:?}", receipt.released);
     agent.end().await;
     platform.end().await;
 }
@@ -55,7 +51,7 @@ async fn decommissioning_pre_empts_a_deployment_that_hangs() {
     let driver = Simulated::new();
     let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
     driver.will(SimulatedFault::Hang);
-    let (id, run) = platform.deploy(allocation, &digest(), &profile(PORT, 30), 1).await;
+    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
     platform.story.until(run, &[RunState::Waiting]).await;
     let path = project(&format!("/app-instances/{id}/decommission"));
     let accepted = platform.http.post(&path, json!({})).await.with(202);
@@ -77,7 +73,7 @@ async fn a_silent_node_is_in_debt_and_pays_when_it_returns() {
     let platform = Platform::new().await;
     let driver = Simulated::new();
     let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
-    let (id, run) = platform.deploy(allocation, &digest(), &profile(PORT, 30), 1).await;
+    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
     platform.succeeds(run).await;
     let folder = agent.kill().await;
     let path = project(&format!("/app-instances/{id}/decommission"));

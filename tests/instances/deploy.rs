@@ -7,25 +7,25 @@ use serde_json::json;
 
 use crate::http::project;
 use crate::support::docker::{Engine, PORT};
-use crate::support::platform::{Platform, profile};
-
-fn digest() -> String {
-    format!("sha256:{}", "a".repeat(64))
-}
+use crate::support::platform::{Platform, id_of, profile};
+use crate::support::registry::shelve;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_instance_is_placed_launched_found_healthy_and_running() {
     let platform = Platform::new().await;
     let driver = Simulated::new();
     let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
-    let (id, run) = platform.deploy(allocation, &digest(), &profile(PORT, 30), 2).await;
+    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 2).await;
     platform.succeeds(run).await;
     let instance = platform.instance(id).await;
     assert_eq!((&instance["status"], &instance["status_reason"]), (&json!("running"), &json!(null)));
-    assert_eq!(instance["artifacts"][0]["digest"], digest());
+    let digest = shelve("1.0.0").to_string();
+    assert_eq!(instance["artifacts"][0]["digest"], digest, "what was frozen for the version");
+    assert!(instance["operator_service_account_id"].is_string(), "it has an identity of its own");
     assert_eq!(instance["tenant_boundary_mode"], "project_isolated");
-    assert_eq!(platform.held(id).await, ["cpu_core 1", "gpu 2", "memory_gib 1", "port 1", "workload 1"]);
-    assert_eq!(platform.events(id).await, ["deploying", "running"]);
+    let held = ["cpu_core 1", "gpu 2", "memory_gib 1", "port 1", "service_account 1", "workload 1"];
+    assert_eq!(platform.held(id).await, held);
+    assert_eq!(platform.events(id).await, ["requested", "deploying", "running"]);
     let access = platform.http.get(&project(&format!("/app-instances/{id}/access"))).await.with(200);
     assert_eq!(access["endpoints"][0]["private_address"], "127.0.0.1:30000");
     assert_eq!(driver.launches(), 1);
@@ -39,14 +39,14 @@ async fn a_deployment_that_fails_on_the_node_says_why_and_leaves_nothing() {
     let driver = Simulated::new();
     let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
     driver.will(SimulatedFault::FailNext(StatusReason::ImagePullFailed));
-    let (id, run) = platform.deploy(allocation, &digest(), &profile(PORT, 30), 1).await;
+    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
     assert_eq!(platform.story.ends(run).await, RunState::Compensated);
     let instance = platform.instance(id).await;
     assert_eq!(instance["status"], "failed");
     let reason = &instance["status_reason"];
     assert_eq!((&reason["code"], &reason["kind"]), (&json!("image_pull_failed"), &json!("blocked")));
     assert_eq!(platform.held(id).await, Vec::<String>::new());
-    assert_eq!(platform.events(id).await, ["deploying", "failed"]);
+    assert_eq!(platform.events(id).await, ["requested", "deploying", "failed"]);
     agent.end().await;
     platform.end().await;
 }
@@ -57,7 +57,7 @@ async fn a_workload_that_vanishes_before_it_serves_is_a_readiness_timeout() {
     let driver = Simulated::new();
     let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
     driver.will(SimulatedFault::Vanish);
-    let (id, run) = platform.deploy(allocation, &digest(), &profile(PORT, 30), 1).await;
+    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
     assert_eq!(platform.story.ends(run).await, RunState::Compensated);
     assert_eq!(platform.instance(id).await["status_reason"]["code"], "readiness_timeout");
     assert_eq!(platform.held(id).await, Vec::<String>::new());
@@ -69,38 +69,54 @@ async fn a_workload_that_vanishes_before_it_serves_is_a_readiness_timeout() {
 async fn of_many_at_once_only_those_that_fit_run() {
     let platform = Platform::new().await;
     let driver = Simulated::new();
-    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
-    let mut asked = Vec::new();
-    for _ in 0..5 {
-        asked.push(platform.deploy(allocation, &digest(), &profile(PORT, 30), 2).await);
-    }
-    let mut ends = Vec::new();
-    for (_, run) in &asked {
-        ends.push(platform.story.ends(*run).await);
-    }
-    assert_eq!(ends.iter().filter(|end| **end == RunState::Succeeded).count(), 2, "{ends:?}");
-    for ((id, _), _) in asked.iter().zip(&ends).filter(|(_, end)| **end != RunState::Succeeded) {
-        let instance = platform.instance(*id).await;
-        assert_eq!(instance["status_reason"]["code"], "insufficient_capacity");
-        let message = instance["status_reason"]["message"].as_str().unwrap();
+    let (agent, _) = platform.node("gpu-1", &driver, 4).await;
+    let number = platform.version(&profile(PORT, 30)).await;
+    let asked = (0..5).map(|_| {
+        let body = json!({
+            "app_slug": "hello", "version": number, "display_name": "hello", "resources": { "gpu_count": 2 },
+        });
+        platform.create(body)
+    });
+    let (mut running, mut refused) = (0, 0);
+    for answer in futures::future::join_all(asked).await {
+        if answer.status == 422 {
+            refused += 1;
+            continue;
+        }
+        let made = answer.with(202);
+        if platform.story.ends(id_of(&made["workflow"])).await == RunState::Succeeded {
+            running += 1;
+            continue;
+        }
+        let reason = &platform.instance(id_of(&made)).await["status_reason"];
+        assert_eq!(reason["code"], "insufficient_capacity");
+        let message = reason["message"].as_str().unwrap();
         assert!(message.contains("free_gpu_count: 0 where at least 2 is required"), "{message}");
+        refused += 1;
     }
+    assert_eq!((running, refused), (2, 3), "four GPUs carry two instances, whoever comes first");
     agent.end().await;
     platform.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_real_container_is_deployed_answers_and_is_decommissioned_without_a_trace() {
+async fn a_real_image_is_pulled_by_digest_serves_and_is_taken_away_without_a_trace() {
     let Some(engine) = Engine::start().await else { return };
-    let platform = Platform::new().await;
+    let platform = Platform::with_registry().await;
     let driver = Docker::connect(&engine.host()).await.unwrap();
     let (agent, allocation) = platform.node("gpu-1", &driver, 0).await;
-    let (id, run) = platform.deploy(allocation, &engine.stage.digest, &profile(PORT, 30), 0).await;
+    let number = platform.real_version(&engine, &engine.stage.digest, &profile(PORT, 30)).await;
+    let (id, run) = platform.deploy_version(allocation, &number, 0).await;
     platform.succeeds(run).await;
-    let access = platform.http.get(&project(&format!("/app-instances/{id}/access"))).await.with(200);
-    let url = format!("{}/index.html", access["endpoints"][0]["url"].as_str().unwrap());
-    assert_eq!(reqwest::get(&url).await.unwrap().text().await.unwrap(), "welcome");
+    let page = reqwest::get(format!("{}/index.html", platform.url(id).await)).await.unwrap();
+    assert_eq!(page.text().await.unwrap(), "welcome");
     assert_eq!(engine.leftovers().len(), 2, "a container and a network: {:?}", engine.leftovers());
+    let digest = platform.instance(id).await["artifacts"][0]["digest"].as_str().unwrap().to_owned();
+    let container = engine.leftovers().remove(0);
+    let image = engine.docker(&["inspect", "--format", "{{.Config.Image}}", &container]).unwrap();
+    assert!(image.ends_with(&format!("@{digest}")), "{image}");
+    let env = engine.docker(&["inspect", "--format", "{{.Config.Env}}", &container]).unwrap();
+    assert!(env.contains(&format!("GPUAAS_APP_INSTANCE_ID={id}")), "it knows who it is: {env}");
     let ended = platform.decommission(id).await;
     assert_eq!(
         (&ended["status"], &ended["workflow"]["status"]),
@@ -108,6 +124,13 @@ async fn a_real_container_is_deployed_answers_and_is_decommissioned_without_a_tr
     );
     assert_eq!(engine.leftovers(), Vec::<String>::new());
     assert_eq!(platform.held(id).await, Vec::<String>::new());
+    let good: i64 = sqlx::query_scalar(
+        "select count(*) from registry_credentials c join pull_intents p using (id) where c.revoked_at is null",
+    )
+    .fetch_one(&platform.story.pool)
+    .await
+    .unwrap();
+    assert_eq!(good, 0, "nobody can pull with what the node was given");
     agent.end().await;
     platform.end().await;
 }
@@ -115,14 +138,44 @@ async fn a_real_container_is_deployed_answers_and_is_decommissioned_without_a_tr
 #[tokio::test(flavor = "multi_thread")]
 async fn a_real_container_that_does_not_serve_is_taken_away_again() {
     let Some(engine) = Engine::start().await else { return };
-    let platform = Platform::new().await;
+    let platform = Platform::with_registry().await;
     let driver = Docker::connect(&engine.host()).await.unwrap();
     let (agent, allocation) = platform.node("gpu-1", &driver, 0).await;
     // It listens on another port than the one that is asked.
-    let (id, run) = platform.deploy(allocation, &engine.stage.digest, &profile(PORT + 1, 1), 0).await;
+    let number = platform.real_version(&engine, &engine.stage.digest, &profile(PORT + 1, 1)).await;
+    let (id, run) = platform.deploy_version(allocation, &number, 0).await;
     assert_eq!(platform.story.ends(run).await, RunState::Compensated);
     assert_eq!(platform.instance(id).await["status_reason"]["code"], "readiness_timeout");
     assert_eq!(engine.leftovers(), Vec::<String>::new());
+    assert_eq!(platform.held(id).await, Vec::<String>::new());
+    agent.end().await;
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_launch_carries_is_nowhere_to_be_read() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    driver.will(SimulatedFault::Hang);
+    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
+    platform.story.until(run, &[RunState::Waiting]).await;
+    let readable: String = sqlx::query_scalar(
+        "select concat(input::text, coalesce(result::text, ''), coalesce(progress::text, ''))
+         from node_tasks where instance_id = $1 and kind = 'oci.launch' and sealed is not null",
+    )
+    .bind(id)
+    .fetch_one(&platform.story.pool)
+    .await
+    .unwrap();
+    assert!(!readable.contains("PRIVATE KEY") && !readable.contains("password"), "{readable}");
+    driver.release(1);
+    platform.succeeds(run).await;
+    let kept: i64 = sqlx::query_scalar("select count(*) from node_tasks where sealed is not null")
+        .fetch_one(&platform.story.pool)
+        .await
+        .unwrap();
+    assert_eq!(kept, 0, "what was delivered is not kept");
     agent.end().await;
     platform.end().await;
 }

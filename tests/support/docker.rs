@@ -49,10 +49,18 @@ impl Engine {
     /// Docker's own client; its output, or what it complained of.
     pub fn docker(&self, arguments: &[&str]) -> Result<String, String> {
         let host = self.host();
-        let said = Command::new("docker").args(["-H", &host]).args(arguments).output();
+        let said = Command::new("docker")
+            .args(["--config", &self.folder.join("client").display().to_string(), "-H", &host])
+            .args(arguments)
+            .output();
         let said = said.map_err(|error| error.to_string())?;
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim().to_owned();
         if said.status.success() { Ok(text(said.stdout)) } else { Err(text(said.stderr)) }
+    }
+
+    /// For Docker's own client; the folder of this engine keeps what it learns.
+    pub fn log_in(&self, registry: &str, username: &str, password: &str) -> Result<String, String> {
+        self.docker(&["login", registry, "--username", username, "--password", password])
     }
 
     async fn try_start() -> Result<Engine, String> {

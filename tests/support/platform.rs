@@ -1,40 +1,65 @@
-//! The whole platform in a story: the API, the workers that drive instances, a door for agents, a node with an agent and
-//! an allocation on it. Instances are put in as the API would decide them.
+//! The whole platform in a story: the API, the workers that drive instances, a registry, a door for agents, a node with an
+//! agent and an allocation on it. Versions come into the catalog and instances out of it by the routes that people use.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use activities::{Env, TaskSigners};
 use agent::Driver;
-use engine::{RunState, Start, Workers};
+use api::Depot;
+use clients::registry::Registry;
+use engine::{RunState, Workers};
 use serde_json::{Value, json};
-use store::app_instance_artifacts::{self, Standing, UsedArtifact};
-use store::app_instance_releases::{self, Release};
-use store::app_instances::{self, NewAppInstance};
+use tokio::net::TcpListener;
 use uuid::Uuid;
-use workflows::instance::deploy::DeployInstance;
-use workflows::instance::target;
 
 use super::agent::{Door, RunningAgent};
-use super::realm::{DEMO, EXAMPLE};
+use super::docker::Engine;
+use super::realm::EXAMPLE;
+use super::registry::{TestRegistry, shelf, shelve, wrapping};
 use super::story::{Story, quick};
-use crate::http::{Http, admin, project};
+use crate::catalog::acts;
+use crate::http::{Answer, Http, admin, project};
 
 pub struct Platform {
     pub story: Story,
     pub http: Http,
     pub door: Door,
+    /// Where images are pushed to and pulled from, if they are.
+    pub registry: Option<TestRegistry>,
     workers: Workers,
+    versions: AtomicU32,
 }
 
 impl Platform {
+    /// With a registry of which only manifests can be read: enough for nodes that only pretend.
     pub async fn new() -> Platform {
         let story = Story::idle(quick(), None).await;
-        let http = Http::over(&story).await;
+        let depot = shelf();
+        let registry = depot.registry.clone();
+        let http = Http::with(&story, |state| state.with_depot(depot)).await;
+        Platform::of(story, http, registry, None).await
+    }
+
+    /// With a real registry, which asks the platform who may pull.
+    pub async fn with_registry() -> Platform {
+        let story = Story::idle(quick(), None).await;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+        let registry = TestRegistry::start(listener.local_addr().expect("an address"));
+        let client = registry.client();
+        let depot = Depot { registry: client.clone(), blobs: None, wrapping: wrapping() };
+        let http = Http::with(&story, |state| state.with_depot(depot)).await;
+        http.listen_on(listener);
+        Platform::of(story, http, client, Some(registry)).await
+    }
+
+    async fn of(story: Story, http: Http, client: Registry, registry: Option<TestRegistry>) -> Platform {
         let door = Door::open(&http).await;
         let signers = TaskSigners::new(http.realm.keys.sealer.clone());
-        let env = Arc::new(Env::new(story.engine.clone()).with_signers(signers));
-        let workers = Workers::start(&story.engine, env, workflows::registry());
-        Platform { story, http, door, workers }
+        let env = Env::new(story.engine.clone()).with_signers(signers).with_registry(client);
+        let workers = Workers::start(&story.engine, Arc::new(env), workflows::registry());
+        Platform { story, http, door, registry, workers, versions: AtomicU32::new(0) }
     }
 
     /// A node with an agent, and an allocation of so many GPUs on it.
@@ -48,66 +73,135 @@ impl Platform {
         (agent, id_of(&made))
     }
 
-    /// An instance of one container with this image, and the run that deploys it.
-    pub async fn deploy(&self, allocation: Uuid, digest: &str, profile: &Value, gpus: u32) -> (Uuid, Uuid) {
-        let id = Uuid::now_v7();
-        let resources = json!({ "gpu_count": gpus, "cpu_cores": 1, "memory_gib": 1, "host_port": null });
-        let new = NewAppInstance {
-            id,
-            org_id: DEMO,
-            project_id: EXAMPLE,
-            app_slug: "hello",
-            version: "1.0.0",
-            display_name: "hello",
-            operating_mode: "tenant_dedicated",
-            control_plane_scope: "project",
-            runtime_backend: "launchable_oci",
-            allocation_id: Some(allocation),
-            placement_intent: &json!({ "allocation_id": allocation }),
-            config: &json!({}),
-            resources: &resources,
-            variant: None,
-            packages: &json!([]),
-            credentials: &json!({}),
-            correlation_id: "c-deploy",
-            created_by: Uuid::nil(),
-        };
-        let image = UsedArtifact {
-            name: "runtime".into(),
-            artifact_id: Uuid::now_v7(),
-            digest: digest.to_owned(),
-            repository: "gpuaas/apps/example/hello".into(),
-        };
-        let release = Release { version: "1.0.0".into(), generation: 1, profile: profile.clone() };
-        let mut tx = self.story.pool.begin().await.expect("a transaction");
-        app_instances::insert(&mut tx, &new).await.expect("an instance");
-        app_instance_artifacts::set(&mut tx, id, Standing::Target, &[image]).await.expect("an image");
-        app_instance_releases::set(&mut tx, id, Standing::Target, &release).await.expect("a release");
-        let options = Start {
-            project_id: EXAMPLE,
-            org_id: Some(DEMO),
-            correlation_id: "c-deploy".into(),
-            target: Some(target(id)),
-            ..Start::default()
-        };
-        let deploy = DeployInstance { instance: id, generation: 1 };
-        let mut started = self.story.engine.start(&mut tx, &deploy, options).await.expect("a start");
-        tx.commit().await.expect("a commit");
-        started.begin();
-        (id, started.id)
+    /// A new version of the app `hello`, active, whose image nobody can run: its number.
+    pub async fn version(&self, profile: &Value) -> String {
+        let number = self.draft(json!({ "runtime_profile": profile })).await;
+        self.artifact(&number, &shelve(&number).to_string()).await;
+        self.roll_out(&number).await;
+        number
+    }
+
+    /// The same with an image that the engine has, pushed and pulled for real.
+    pub async fn real_version(&self, engine: &Engine, image: &str, profile: &Value) -> String {
+        let number = self.draft(json!({ "runtime_profile": profile })).await;
+        let body = json!({ "app_slug": "hello", "app_version": number });
+        let publisher = self.http.acting("publisher");
+        let intent = publisher.post(&project("/app-artifacts/publish-intents"), body).await.with(201);
+        let digest = self.push(engine, image, &intent, &number).await;
+        self.register(&number, &digest).await;
+        self.roll_out(&number).await;
+        number
+    }
+
+    /// A draft of the next version, with more than a profile where a story needs it.
+    pub async fn draft(&self, more: Value) -> String {
+        let number = format!("1.{}.0", self.versions.fetch_add(1, Ordering::Relaxed));
+        let mut version = json!({ "version": number });
+        for (name, value) in more.as_object().expect("fields of a version") {
+            version[name] = value.clone();
+        }
+        let app = json!({
+            "slug": "hello", "display_name": "Hello", "category": "tests", "runtime_backend": "launchable_oci",
+        });
+        let path = admin(&format!("/apps/manifests?owner_project_id={EXAMPLE}"));
+        self.http.post(&path, json!({ "app": app, "version": version })).await.with(201);
+        number
+    }
+
+    /// The version's artifact: intended, registered, verified and promoted.
+    pub async fn artifact(&self, number: &str, digest: &str) -> Uuid {
+        let body = json!({ "app_slug": "hello", "app_version": number });
+        let publisher = self.http.acting("publisher");
+        publisher.post(&project("/app-artifacts/publish-intents"), body).await.with(201);
+        self.register(number, digest).await
+    }
+
+    async fn register(&self, number: &str, digest: &str) -> Uuid {
+        let body = json!({ "app_slug": "hello", "app_version": number, "digest": digest });
+        let publisher = self.http.acting("publisher");
+        let id = id_of(&publisher.post(&project("/app-artifacts"), body).await.with(201));
+        let path = project(&format!("/app-artifacts/{id}/verify"));
+        assert_eq!(publisher.post(&path, json!({})).await.with(200)["trust_state"], "verified");
+        sqlx::query(
+            "update app_artifacts set lifecycle_state = 'promoted', channels = '{prod}' where id = $1",
+        )
+        .bind(id)
+        .execute(&self.story.pool)
+        .await
+        .expect("a promotion");
+        id
+    }
+
+    /// Active, and the project entitled.
+    pub async fn roll_out(&self, number: &str) {
+        acts(&self.http, "hello", number, "stage", json!({})).await;
+        acts(&self.http, "hello", number, "canary", json!({ "percent": 100 })).await;
+        acts(&self.http, "hello", number, "publish", json!({})).await;
+        self.entitle(true).await;
+    }
+
+    pub async fn entitle(&self, enabled: bool) {
+        let path = project("/apps/entitlements/hello");
+        self.http.acting("project-admin").put(&path, json!({ "enabled": enabled })).await.with(200);
+    }
+
+    /// As a team pushes: with the intent's credential and Docker's own client. Answers the digest.
+    async fn push(&self, engine: &Engine, image: &str, intent: &Value, tag: &str) -> String {
+        let opened = super::wrapped::unwrap(&self.http, intent).await;
+        let registry = intent["registry"].as_str().expect("a registry");
+        let name = format!("{registry}/{}:{tag}", intent["repository"].as_str().expect("a repository"));
+        engine.log_in(registry, &opened.0, &opened.1).expect("a login");
+        engine.docker(&["tag", image, &name]).expect("a tag");
+        engine.docker(&["push", "--quiet", &name]).expect("a push");
+        let format = "{{index .RepoDigests 0}}";
+        let pushed = engine.docker(&["inspect", "--format", format, &name]).expect("a digest");
+        // What was pushed is pulled again by whoever runs it: nothing of it stays here.
+        engine.docker(&["rmi", "--force", &name, &pushed]).expect("a removal");
+        pushed.rsplit('@').next().expect("a digest").to_owned()
+    }
+
+    pub async fn create(&self, body: Value) -> Answer {
+        self.http.acting("operator").post(&project("/app-instances"), body).await
+    }
+
+    /// An instance of the version on the allocation, and the run that deploys it.
+    pub async fn deploy_version(&self, allocation: Uuid, number: &str, gpus: u32) -> (Uuid, Uuid) {
+        let body = json!({
+            "app_slug": "hello", "version": number, "display_name": "hello",
+            "placement_intent": { "allocation_id": allocation }, "resources": { "gpu_count": gpus },
+        });
+        let made = self.create(body).await.with(202);
+        (id_of(&made), id_of(&made["workflow"]))
+    }
+
+    /// The same, of a version made for it.
+    pub async fn deploy(&self, allocation: Uuid, profile: &Value, gpus: u32) -> (Uuid, Uuid) {
+        let number = self.version(profile).await;
+        self.deploy_version(allocation, &number, gpus).await
+    }
+
+    /// Asks for an action and waits for what becomes of it.
+    pub async fn act(&self, id: Uuid, verb: &str, body: Value) -> Value {
+        let path = project(&format!("/app-instances/{id}/{verb}?wait=60s"));
+        self.http.acting("operator").post(&path, body).await.with(200)
     }
 
     pub async fn instance(&self, id: Uuid) -> Value {
         self.http.get(&project(&format!("/app-instances/{id}"))).await.with(200)
     }
 
-    /// Asks for the end and waits for it. Answers the run.
-    pub async fn decommission(&self, id: Uuid) -> Value {
-        let path = project(&format!("/app-instances/{id}/decommission?wait=60s"));
-        self.http.post(&path, json!({})).await.with(200)
+    /// Where the instance is reached.
+    pub async fn url(&self, id: Uuid) -> String {
+        let access = self.http.get(&project(&format!("/app-instances/{id}/access"))).await.with(200);
+        access["endpoints"][0]["url"].as_str().expect("an endpoint").to_owned()
     }
 
-    /// What instances hold, as `kind resource quantity`.
+    /// Asks for the end and waits for it. Answers the run.
+    pub async fn decommission(&self, id: Uuid) -> Value {
+        self.act(id, "decommission", json!({})).await
+    }
+
+    /// What instances hold, as `kind quantity`.
     pub async fn held(&self, id: Uuid) -> Vec<String> {
         sqlx::query_scalar(
             "select format('%s %s', kind, sum(quantity)) from resource_ledger where instance_id = $1
@@ -138,6 +232,7 @@ impl Platform {
     pub async fn end(self) {
         self.workers.stop().await;
         drop(self.door);
+        drop(self.registry);
         self.story.end().await;
     }
 }

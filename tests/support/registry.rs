@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use api::Depot;
 use axum::Router;
-use axum::http::{StatusCode, Uri};
+use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use clients::clock::SystemClock;
 use clients::registry::{Authority, Registry, TokenServer};
@@ -66,6 +66,12 @@ impl TestRegistry {
         let _ = self.child.wait();
     }
 
+    /// On the same data, at the same place.
+    pub fn start_again(&mut self) {
+        self.child = spawn(&self.folder);
+        self.until_it_answers();
+    }
+
     /// Where a blob or manifest lies on disk, for those who want to damage it.
     pub fn blob_file(&self, digest: &Digest) -> std::path::PathBuf {
         let hex = digest.hex();
@@ -102,7 +108,7 @@ pub fn shelve(words: &str) -> Digest {
     digest
 }
 
-/// For platforms whose stories are about something else: a registry of which only manifests can be read.
+/// For platforms whose stories are about something else: a registry of which manifests can be read and deleted.
 pub fn shelf() -> Depot {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     listener.set_nonblocking(true).expect("a socket");
@@ -112,12 +118,33 @@ pub fn shelf() -> Depot {
     let key = Authority::generate_key().expect("a key");
     let tokens = TokenServer::new(authority(&key), ISSUER, SERVICE, Arc::new(SystemClock));
     let registry = Registry::new(&format!("http://{host}"), &host, tokens, None).expect("a client");
-    Depot { registry, wrapping: wrapping() }
+    Depot { registry, blobs: None, wrapping: wrapping() }
 }
 
-async fn from_shelf(uri: Uri) -> Response {
+/// Puts bytes under a digest, whether or not it is theirs.
+pub fn shelve_as(digest: &Digest, bytes: &[u8]) {
+    SHELF.lock().unwrap().insert(digest.to_string(), bytes.to_vec());
+}
+
+pub fn shelved(digest: &Digest) -> Vec<u8> {
+    SHELF.lock().unwrap().get(digest.as_str()).cloned().unwrap_or_default()
+}
+
+/// Whether an image is on the shelf.
+pub fn is_shelved(digest: &Digest) -> bool {
+    SHELF.lock().unwrap().contains_key(digest.as_str())
+}
+
+async fn from_shelf(method: Method, uri: Uri) -> Response {
     let reference = uri.path().rsplit('/').next().unwrap_or_default();
-    match SHELF.lock().unwrap().get(reference) {
+    let mut shelf = SHELF.lock().unwrap();
+    if method == Method::DELETE {
+        return shelf
+            .remove(reference)
+            .map_or(StatusCode::NOT_FOUND, |_| StatusCode::ACCEPTED)
+            .into_response();
+    }
+    match shelf.get(reference) {
         Some(manifest) => ([("content-type", MANIFEST)], manifest.clone()).into_response(),
         None => StatusCode::NOT_FOUND.into_response(),
     }

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::database::TestDatabase;
 use super::slow::short_or_slow;
-use super::stand_in::{PromoteStandIn, RetireStandIn};
+use super::stand_in::with_stand_ins;
 use super::world::{Child, Do, Script, World};
 
 /// How long a story waits for something that must happen; the long ones put more before it.
@@ -43,7 +43,7 @@ pub fn quick() -> Settings {
 }
 
 pub fn registry() -> Registry<World> {
-    Registry::new().with::<Script>().with::<Child>().with::<PromoteStandIn>().with::<RetireStandIn>()
+    with_stand_ins(Registry::new().with::<Script>().with::<Child>())
 }
 
 pub fn operator() -> Asker {

@@ -69,18 +69,35 @@ impl<'a> Fixtures<'a> {
             ("project", name) if name.ends_with("_member") => self.member(name, project, fresh).await,
             ("project", name) if name.contains("service_account") => self.machine(name, fresh).await,
             ("project", "create_publish_intent") => {
+                register(self.http, &fresh, "1.0.0").await;
                 let body = json!({ "app_slug": fresh, "app_version": "1.0.0" });
                 ask(Method::POST, project("/app-artifacts/publish-intents"), body)
+            }
+            ("admin", "create_platform_release") => {
+                let artifact = self.verified(fresh.clone()).await;
+                let body =
+                    json!({ "version": fresh, "artifacts": [{ "name": "cli", "artifact_id": artifact }] });
+                ask(Method::POST, admin("/platform/releases"), body)
+            }
+            ("create", "platform_pull_intent") => {
+                let artifact = self.verified(fresh.clone()).await;
+                let body =
+                    json!({ "version": fresh, "artifacts": [{ "name": "cli", "artifact_id": artifact }] });
+                self.make(&admin("/platform/releases"), body).await;
+                let path = format!("/api/v1/platform/releases/{fresh}/artifacts/cli/pull-intents");
+                ask(Method::POST, path, json!({}))
             }
             ("project", name) if name.ends_with("_signing_key") => self.signing_key(name, fresh).await,
             ("project", name) if name.ends_with("_artifact") || name == "create_pull_intent" => {
                 self.artifact(name, fresh).await
             }
             ("project", name) if name.ends_with("_trust") => self.trust(name, fresh).await,
-            ("project", "decommission_app_instance") => {
-                let path = format!("/app-instances/{}/decommission", self.instance().await);
-                ask(Method::POST, project(&path), json!({}))
+            ("project", "create_app_instance") => {
+                self.deployable(&fresh).await;
+                let body = json!({ "app_slug": fresh, "version": "1.0.0", "display_name": "Hello" });
+                ask(Method::POST, project("/app-instances"), body)
             }
+            ("project", name) if name.ends_with("_app_instance") => self.instance(name, fresh).await,
             ("project", name) if name.ends_with("_workflow") => self.run(name, project).await,
             ("admin", name) if name.ends_with("_node") => self.node(name, fresh).await,
             ("admin", name) if name.ends_with("_allocation") => self.allocation(name, fresh).await,
@@ -211,24 +228,51 @@ impl<'a> Fixtures<'a> {
         crate::support::node::Node::enrol(self.http, name).await.id
     }
 
-    /// One that was asked for and stands nowhere yet.
-    async fn instance(&self) -> Uuid {
-        let id = Uuid::now_v7();
-        let nothing = json!({});
+    /// A version that is open, its image, an entitlement and a place: the allocation.
+    async fn deployable(&self, slug: &str) -> Uuid {
+        let made = register(self.http, slug, "1.0.0").await;
+        let intent = json!({ "app_slug": slug, "app_version": "1.0.0" });
+        self.make(&project("/app-artifacts/publish-intents"), intent).await;
+        let body = json!({ "app_slug": slug, "app_version": "1.0.0", "digest": registry::shelve(slug) });
+        let artifact = self.make(&project("/app-artifacts"), body).await;
+        self.http.post(&project(&format!("/app-artifacts/{artifact}/verify")), json!({})).await.with(200);
+        let version: Uuid = made["id"].as_str().unwrap().parse().unwrap();
+        let mut conn = self.story.pool.acquire().await.unwrap();
+        let version = store::app_versions::lock(&mut conn, version).await.unwrap().unwrap();
+        store::version_artifacts::freeze(&mut conn, &version).await.unwrap();
+        sqlx::query("update app_versions set status = 'active' where id = $1")
+            .bind(version.id)
+            .execute(&mut *conn)
+            .await
+            .unwrap();
+        let path = project(&format!("/apps/entitlements/{slug}"));
+        self.http.put(&path, json!({ "enabled": true })).await.with(200);
+        let node = self.enrolled(slug).await;
+        let place = json!({
+            "project_id": realm::EXAMPLE, "node_id": node, "capacity_shape": "gpu_slice", "cpu_cores": 4,
+            "memory_gib": 8,
+        });
+        self.make(&admin("/allocations"), place).await.parse().unwrap()
+    }
+
+    /// One in a state from which the action is legal.
+    async fn instance(&self, name: &str, slug: String) -> Ask {
+        let (id, nothing) = (Uuid::now_v7(), json!({}));
+        let allocation = self.deployable(&slug).await;
         let new = store::app_instances::NewAppInstance {
             id,
             org_id: DEMO,
             project_id: realm::EXAMPLE,
-            app_slug: "hello",
+            app_slug: &slug,
             version: "1.0.0",
             display_name: "hello",
             operating_mode: "tenant_dedicated",
             control_plane_scope: "project",
             runtime_backend: "launchable_oci",
-            allocation_id: None,
+            allocation_id: Some(allocation),
             placement_intent: &nothing,
             config: &nothing,
-            resources: &nothing,
+            resources: &json!({ "gpu_count": 0, "cpu_cores": 1, "memory_gib": 1, "host_port": null }),
             variant: None,
             packages: &nothing,
             credentials: &nothing,
@@ -237,7 +281,19 @@ impl<'a> Fixtures<'a> {
         };
         let mut conn = self.story.pool.acquire().await.unwrap();
         store::app_instances::insert(&mut conn, &new).await.unwrap();
-        id
+        let verb = name.trim_end_matches("_app_instance");
+        let (status, during) =
+            if verb == "retry" { ("failed", Some("deploying")) } else { ("running", None) };
+        sqlx::query("update app_instances set status = $2, failed_during = $3 where id = $1")
+            .bind(id)
+            .bind(status)
+            .bind(during)
+            .execute(&mut *conn)
+            .await
+            .unwrap();
+        let changes = matches!(verb, "upgrade" | "rollback");
+        let body = if changes { json!({ "target_version": "1.0.0" }) } else { json!({}) };
+        ask(Method::POST, project(&format!("/app-instances/{id}/{verb}")), body)
     }
 
     async fn signing_key(&self, name: &str, fresh: String) -> Ask {
@@ -250,6 +306,7 @@ impl<'a> Fixtures<'a> {
     }
 
     async fn artifact(&self, name: &str, fresh: String) -> Ask {
+        register(self.http, &fresh, "1.0.0").await;
         let intent = json!({ "app_slug": fresh, "app_version": "1.0.0" });
         self.make(&project("/app-artifacts/publish-intents"), intent).await;
         let digest = registry::shelve(&fresh);
@@ -263,8 +320,18 @@ impl<'a> Fixtures<'a> {
             "create_pull_intent" => {
                 ask(Method::POST, format!("{all}/pull-intents"), json!({ "artifact_id": id }))
             }
+            "promote_artifact" => {
+                ask(Method::POST, format!("{all}/{id}/promote"), json!({ "channel": "dev" }))
+            }
             _ => ask(Method::POST, format!("{all}/{id}/{}", name.trim_end_matches("_artifact")), json!({})),
         }
+    }
+
+    /// An artifact that a release may name.
+    async fn verified(&self, fresh: String) -> String {
+        let path = self.artifact("verify_artifact", fresh).await.path;
+        let verified = self.http.post(&path, json!({})).await.with(200);
+        verified["id"].as_str().unwrap().to_owned()
     }
 
     async fn run(&self, name: &str, place: fn(&str) -> String) -> Ask {

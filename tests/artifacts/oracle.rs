@@ -1,0 +1,86 @@
+//! The forms of signatures, told by a library that shares no code with us: what it signs is trusted here, and what these
+//! stories sign is trusted there.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use super::signer::{self, BUNDLE};
+use super::yard::Yard;
+use crate::http::project;
+use crate::support::image::{Image, digest};
+
+const BUILDER: &str = "https://ci.example/builder";
+
+fn oracle(arguments: &[&str]) -> Command {
+    let root = env!("CARGO_MANIFEST_DIR");
+    let mut command = Command::new(format!("{root}/target/oracles/bin/python"));
+    command.arg(format!("{root}/tests/artifacts/oracles/signatures.py")).args(arguments);
+    command
+}
+
+/// A new key and what it signed of this image.
+fn signed_elsewhere(image: &Image) -> Value {
+    let said = oracle(&["sign", image.digest.as_str(), BUILDER]).output().expect("./dev test installs it");
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    serde_json::from_slice(&said.stdout).expect("JSON")
+}
+
+fn is_trusted_elsewhere(given: &Value) -> bool {
+    let mut child = oracle(&["verify"]).stdin(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it runs");
+    child.stdin.take().expect("a pipe").write_all(given.to_string().as_bytes()).expect("it reads");
+    child.wait().expect("it ends").success()
+}
+
+/// A yard that asks for signature and provenance, with the oracle's key.
+async fn trusting(signed: &Value) -> Yard {
+    let yard = Yard::new().await;
+    yard.policy("artifact.signature_required", json!(true)).await;
+    yard.policy("artifact.provenance_required", json!(true)).await;
+    let key = json!({ "name": "oracle", "public_key_pem": signed["public_key_pem"] });
+    yard.http.acting("project-admin").post(&project("/signing-keys"), key).await.with(201);
+    yard
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_independent_library_signs_is_trusted_here_in_both_forms() {
+    for form in ["cosign_simple_signing", "sigstore_bundle"] {
+        let image = Image::saying(form);
+        let signed = signed_elsewhere(&image);
+        let yard = trusting(&signed).await;
+        let artifact = yard.publish(&image).await;
+        let holder = yard.push(&image).await;
+        let provenance = signed["provenance"].to_string();
+        let tag = format!("sha256-{}.att", image.digest.hex());
+        signer::beside(&holder, &tag, signer::ENVELOPE, provenance.as_bytes(), json!({})).await;
+        if form == "sigstore_bundle" {
+            let bundle = json!({ "mediaType": BUNDLE, "dsseEnvelope": signed["bundle"] });
+            signer::refer(&holder, &bundle, &image.digest).await;
+        } else {
+            let (payload, tag) =
+                (signed["payload"].as_str().unwrap(), format!("sha256-{}.sig", image.digest.hex()));
+            let annotations = json!({ "dev.cosignproject.cosign/signature": signed["signature"] });
+            signer::beside(&holder, &tag, signer::SIMPLE, payload.as_bytes(), annotations).await;
+        }
+        let judged = yard.act("publisher", &artifact, "verify", json!({})).await.with(200);
+        assert_eq!(judged["trust_state"], "verified", "{judged:#}");
+        assert_eq!(judged["evidence"]["signatures"][0]["form"], form);
+        assert_eq!(judged["evidence"]["provenance"]["builder_id"], BUILDER);
+        yard.end().await;
+    }
+}
+
+#[test]
+fn what_these_stories_sign_is_trusted_by_an_independent_library() {
+    let of = digest(b"an image");
+    let payload = signer::payload(&of);
+    let statement = signer::statement(&of, "https://slsa.dev/provenance/v1", &json!({}));
+    let mut given = json!({
+        "public_key_pem": signer::public_key_pem(1), "payload": String::from_utf8(payload.clone()).unwrap(),
+        "signature": signer::sign(1, &payload), "envelope": signer::envelope(1, &statement),
+    });
+    assert!(is_trusted_elsewhere(&given));
+    given["public_key_pem"] = json!(signer::public_key_pem(2));
+    assert!(!is_trusted_elsewhere(&given), "the oracle believes everything");
+}

@@ -1,0 +1,104 @@
+// The way of those who decide: a publisher sends a manifest, a platform admin reads what it changes and approves it, sees
+// which gate keeps the version from being staged, and drains a node; a project admin entitles the project and narrows it.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { accessible, at, noComplaints, PLACE, row, signedIn, withBrowser } from "./browser.mjs";
+
+const MANIFEST = readFileSync(new URL("../../apps/hello/manifest.yaml", import.meta.url), "utf8")
+  .replace("version: 1.0.0", "version: 1.1.0")
+  .replace("The first release.", "Greets in more languages.");
+
+await withBrowser(async (browser) => {
+  await submit(await signedIn(browser, "publisher"));
+  const admin = await signedIn(browser, "admin");
+  await review(admin);
+  await gates(admin);
+  await nodes(admin);
+  noComplaints(admin);
+  const manager = await signedIn(browser, "project-admin");
+  await entitle(manager);
+  noComplaints(manager);
+});
+
+async function submit(page) {
+  const status = await page.evaluate(
+    async ({ project, body }) => {
+      const { session } = await (await fetch("/console/session")).json();
+      const headers = { "x-csrf-token": session.csrf_token, "content-type": "application/yaml" };
+      return (await fetch(`/api/v1/projects/${project}/apps/manifests`, { method: "POST", headers, body })).status;
+    },
+    { project: PLACE, body: MANIFEST },
+  );
+  assert.equal(status, 201);
+  await page.goto(at("P/catalog?view=reviews"));
+  await row(page, "hello 1.1.0").getByText("pending").waitFor();
+}
+
+async function review(page) {
+  await page.goto(at("platform/catalog"));
+  await page.getByRole("link", { name: "Reviews" }).click();
+  await page.getByRole("link", { name: /hello 1\.1\.0/ }).click();
+  const change = row(page, "/version/release_notes");
+  await change.getByText("The first release.").waitFor();
+  await change.getByText("Greets in more languages.").waitFor();
+  await accessible(page, "a submission");
+  await ask(page, "Approve", "It reads well");
+  await page.locator(".head .state").filter({ hasText: "approved" }).waitFor();
+  assert.equal(await page.getByRole("button", { name: "Reject" }).count(), 0, "what is decided is decided");
+}
+
+async function gates(page) {
+  await page.goto(at("platform/catalog/hello"));
+  await page.getByRole("link", { name: "1.1.0" }).click();
+  await page.locator(".head .state").filter({ hasText: "draft" }).waitFor();
+  const stage = page.getByRole("article", { name: "stage" });
+  await stage.getByText("blocked").waitFor();
+  await stage.getByRole("listitem").filter({ hasText: "manifest valid" }).getByRole("img", { name: "green" }).waitFor();
+  await stage.getByRole("listitem").filter({ hasText: "artifacts registered" }).getByRole("img", { name: "red" }).waitFor();
+  await page.getByRole("button", { name: "Stage", exact: true }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText("It would be refused now").waitFor();
+  await accessible(page, "a move that would be refused");
+  await dialog.getByRole("button", { name: "Not now" }).click();
+}
+
+async function nodes(page) {
+  await page.goto(at("platform/nodes"));
+  await ask(page, "Drain", "The fans are loud");
+  await page.locator(".panel .state").filter({ hasText: "drained" }).waitFor();
+  await ask(page, "Activate", "They were cleaned");
+  await page.locator(".panel .state").filter({ hasText: "active" }).waitFor();
+
+  await page.getByRole("button", { name: "Add a node" }).click();
+  await page.getByRole("dialog").getByLabel("Name").fill("rack-7");
+  await page.getByRole("dialog").getByRole("button", { name: "Get the token" }).click();
+  await page.getByText(/gpuaas agent --platform .* --enroll/).waitFor();
+  await accessible(page, "an enrolment token");
+  await page.getByRole("button", { name: "I have used it" }).click();
+  await page.getByRole("article", { name: "rack-7" }).getByText("enrolling").waitFor();
+  assert.equal(await page.getByText("--enroll").count(), 0, "a token is shown once");
+}
+
+async function entitle(page) {
+  await page.goto(at("P/catalog"));
+  await page.getByRole("link", { name: "All apps", exact: true }).click();
+  await page.getByRole("link", { name: /JupyterLab/ }).click();
+  const panel = page.getByRole("region", { name: "Entitlement" });
+  await panel.getByText("not entitled").waitFor();
+  await ask(page, "Entitle the project", "The team asked");
+  await panel.locator(".state").filter({ hasText: "active" }).waitFor();
+  await page.getByRole("button", { name: "Narrow" }).click();
+  await page.getByRole("dialog").getByLabel(/GPUs per instance/).fill("2");
+  await page.getByRole("dialog").getByRole("button", { name: "Set" }).click();
+  await panel.getByText("at most 2").waitFor();
+  await panel.getByText("This project does not allow").waitFor();
+  await accessible(page, "an entitlement that was narrowed");
+}
+
+async function ask(page, action, reason) {
+  await page.getByRole("button", { name: action, exact: true }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel(/Reason/).fill(reason);
+  await dialog.getByRole("button", { name: action, exact: true }).click();
+  await dialog.waitFor({ state: "detached" });
+}

@@ -1,0 +1,100 @@
+// A real browser for the journeys: Debian's Chromium, a new profile each time, and a page that may not complain. Whatever
+// the console logs as an error fails the journey that caused it.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { chromium } from "playwright-core";
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+export const ready = JSON.parse(readFileSync(process.env.GPUAAS_READY_FILE, "utf8"));
+export const PLACE = ready.project_id;
+const PATIENCE = 20_000;
+
+export async function withBrowser(journey) {
+  const browser = await chromium.launch({
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking", "--disable-sync",
+      "--disable-component-update", "--no-first-run", "--mute-audio"],
+  });
+  try {
+    await journey(browser);
+  } finally {
+    await browser.close();
+  }
+}
+
+export const DESK = { width: 1280, height: 800 };
+export const HAND = { width: 390, height: 844 };
+
+/** A person at a screen of their own, signed in through the issuer's page. */
+export async function signedIn(browser, username, options = {}) {
+  const context = await browser.newContext({
+    viewport: DESK,
+    colorScheme: "light",
+    permissions: ["clipboard-read", "clipboard-write"],
+    ...options,
+  });
+  const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE);
+  page.complaints = [];
+  page.on("console", (message) => {
+    if (message.type() === "error") page.complaints.push(message.text());
+  });
+  page.on("pageerror", (error) => page.complaints.push(String(error)));
+  await page.goto(`${ready.api_url}/`);
+  await page.getByLabel("Name").fill(username);
+  await page.getByLabel("Password").fill(username);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("heading", { name: "Runs", level: 1 }).waitFor();
+  return page;
+}
+
+/** No rule that axe calls serious or critical is broken. Evaluated by the debugger, which the page's policy does not bind. */
+export async function accessible(page, where) {
+  await page.evaluate(AXE);
+  const found = await page.evaluate(() =>
+    globalThis.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"] }),
+  );
+  const serious = found.violations.filter((one) => one.impact === "serious" || one.impact === "critical");
+  const told = serious.map((one) => `${one.id}: ${one.nodes.map((node) => node.html).join(" | ")}`);
+  assert.deepEqual(told, [], where);
+}
+
+export function noComplaints(page) {
+  assert.deepEqual(page.complaints, []);
+}
+
+/** A list, or the words that stand where it is empty: whichever the data of the moment gives. */
+export function listOr(page, label, words) {
+  return page.getByRole("table", { name: label }).or(page.getByText(words)).first();
+}
+
+/** Nothing stands out to the side of the screen. */
+export async function fits(page, where) {
+  const { width } = page.viewportSize();
+  const drawn = await page.evaluate(() => document.documentElement.scrollWidth);
+  assert.ok(drawn <= width, `${where} is ${drawn} px wide on a screen of ${width}`);
+}
+
+/** Where a page of the console is. `P` stands for the project. */
+export function at(path) {
+  return `${ready.api_url}/console/${path.replace(/^P\b/, PLACE)}`;
+}
+
+const PICTURES = ["runs", "run", "run-dark", "run-small", "version", "nodes"];
+
+/** Kept only when somebody asks for new pictures, and only those that the documentation shows. */
+export async function picture(page, name) {
+  const folder = process.env.GPUAAS_SCREENSHOTS;
+  if (folder && PICTURES.includes(name)) await page.screenshot({ path: `${folder}/${name}.png`, animations: "disabled" });
+}
+
+export function row(page, text) {
+  return page.getByRole("row").filter({ hasText: text });
+}
+
+/** Opens the newest run of a demo tour from the list, as its correlation id stands there. */
+export async function openRun(page, correlationId) {
+  await row(page, correlationId).getByRole("link", { name: /demo\.tour/ }).first().click();
+  await page.getByRole("heading", { name: "Steps" }).waitFor();
+}

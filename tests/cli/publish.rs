@@ -1,0 +1,82 @@
+//! `gpuaas publish` as a pipeline runs it, against a real registry: everything in one command, and nothing twice.
+
+use serde_json::{Value, json};
+
+use super::Shell;
+use crate::artifacts::signer;
+use crate::artifacts::yard::Yard;
+use crate::http::project;
+use crate::support::image::{Image, digest};
+use crate::support::process::Said;
+
+fn at(yard: &Yard) -> Shell {
+    Shell::at(yard.address, yard.http.acting("publisher").token())
+}
+
+fn answer(said: &Said) -> Value {
+    serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{said:?}"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_is_pushed_signed_registered_and_verified_by_one_command() {
+    let yard = Yard::new().await;
+    yard.policy("artifact.signature_required", json!(true)).await;
+    let key = json!({ "name": "release", "public_key_pem": signer::public_key_pem(1) });
+    yard.http.acting("project-admin").post(&project("/signing-keys"), key).await.with(201);
+    let (shell, image) = (at(&yard), Image::saying("hello"));
+    let layout = image.layout().display().to_string();
+    let unsigned = shell.ask(&["publish", "hello", "1.0.0", "--image", &layout]).await;
+    assert_eq!(unsigned.code, Some(6), "{unsigned:?}");
+    assert!(unsigned.stderr.contains("not trusted: no signature"), "{unsigned:?}");
+
+    let pem = shell.path("key.pem");
+    std::fs::write(&pem, signer::private_key_pem(1)).unwrap();
+    let command =
+        ["publish", "hello", "1.0.0", "--image", &layout, "--key", pem.to_str().unwrap(), "-o", "json"];
+    let signed = shell.ask(&command).await;
+    assert_eq!(signed.code, Some(0), "{signed:?}");
+    let artifact = answer(&signed);
+    assert_eq!((&artifact["digest"], &artifact["trust_state"]), (&json!(image.digest), &json!("verified")));
+    let before = yard.rows().await;
+    let again = shell.ask(&command).await;
+    assert_eq!((again.code, answer(&again)), (Some(0), artifact), "{again:?}");
+    assert_eq!(yard.rows().await, before, "the second time changes nothing");
+    let shown = shell.ask(&["publish", "hello", "1.0.0", "--image", &layout]).await;
+    let line = format!("gpuaas/apps/example/hello@{}", image.digest);
+    assert!(shown.stdout.contains(&line), "{shown:?}");
+    yard.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tar_file_and_a_blob_are_published_and_what_is_neither_is_said_to_be() {
+    let yard = Yard::new().await;
+    let (shell, image) = (at(&yard), Image::saying("packed"));
+    let archive = shell.path("image.tar");
+    let packed = std::process::Command::new("tar")
+        .arg("-cf")
+        .arg(&archive)
+        .arg("-C")
+        .arg(image.layout())
+        .arg(".")
+        .status();
+    assert!(packed.unwrap().success());
+    let said =
+        shell.ask(&["publish", "hello", "1.0.0", "--image", archive.to_str().unwrap(), "-o", "json"]).await;
+    assert_eq!((said.code, &answer(&said)["digest"]), (Some(0), &json!(image.digest)), "{said:?}");
+
+    let weights = shell.path("weights.bin");
+    std::fs::write(&weights, vec![7; 3 << 20]).unwrap();
+    let command =
+        ["publish", "hello", "1.0.0", "--blob", weights.to_str().unwrap(), "--name", "weights", "-o", "json"];
+    let said = shell.ask(&command).await;
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(answer(&said)["digest"], json!(digest(&vec![7; 3 << 20])));
+    assert!(said.stderr.contains("weights.bin 3.0 MiB sent"), "{said:?}");
+    assert_eq!(yard.kept_blobs(), 1);
+
+    let wrong = shell.ask(&["publish", "hello", "1.0.0", "--image", weights.to_str().unwrap()]).await;
+    assert_eq!(wrong.code, Some(1), "{wrong:?}");
+    let nobodys = shell.ask(&["publish", "unheard-of", "1.0.0", "--blob", weights.to_str().unwrap()]).await;
+    assert_eq!(nobodys.code, Some(4), "{nobodys:?}");
+    yard.end().await;
+}

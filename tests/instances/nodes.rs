@@ -1,0 +1,104 @@
+//! Instances and the machines under them: one that falls silent takes its instances along and brings them back, and an
+//! allocation is given back only when nothing stands on it any more.
+
+use std::time::Duration;
+
+use agent::Simulated;
+use engine::{RunState, Start};
+use serde_json::json;
+use uuid::Uuid;
+use workflows::reconcilers::lost_nodes::WatchNodes;
+
+use crate::http::{admin, project};
+use crate::support::agent::RunningAgent;
+use crate::support::docker::PORT;
+use crate::support::platform::{Platform, id_of, profile};
+
+async fn watch(platform: &Platform) {
+    let options = Start { correlation_id: "c-watch".into(), ..Start::default() };
+    let mut tx = platform.story.pool.begin().await.unwrap();
+    let mut run = platform.story.engine.start(&mut tx, &WatchNodes {}, options).await.unwrap();
+    tx.commit().await.unwrap();
+    run.begin();
+    platform.succeeds(run.id).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_node_fails_its_instances_and_brings_them_back_when_it_returns() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
+    platform.succeeds(run).await;
+    let (node, folder) = (agent.id, agent.kill().await);
+    platform.story.advance(Duration::from_secs(120)).await;
+    watch(&platform).await;
+    let lost = platform.instance(id).await;
+    let reason = &lost["status_reason"];
+    assert_eq!(
+        (&lost["status"], &reason["code"], &reason["kind"]),
+        (&json!("failed"), &json!("node_unreachable"), &json!("waiting"))
+    );
+    let shown = platform.http.get(&admin(&format!("/nodes/{node}"))).await.with(200);
+    assert_eq!(shown["status"], "unavailable");
+    let told: i64 =
+        sqlx::query_scalar("select count(*) from outbox where type = 'nodes.lost' and subject = $1")
+            .bind(node.to_string())
+            .fetch_one(&platform.story.pool)
+            .await
+            .unwrap();
+    assert_eq!(told, 1);
+    watch(&platform).await;
+    assert_eq!(platform.instance(id).await["status"], "failed", "a silent node brings nothing back");
+    let agent = RunningAgent::again(&platform.http, folder, &driver);
+    platform
+        .story
+        .until_true(
+            "the node is back",
+            "select status = 'active' and $2::text[] is not null from nodes where id = $1",
+            node,
+            &[],
+        )
+        .await;
+    watch(&platform).await;
+    assert_eq!(platform.instance(id).await["status"], "running");
+    assert_eq!(driver.launches(), 1, "what ran all the while was not started again");
+    assert_eq!(platform.events(id).await[3..], ["failed", "running"]);
+    agent.end().await;
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn releasing_an_allocation_decommissions_what_stands_on_it_first() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    let number = platform.version(&profile(PORT, 30)).await;
+    let mut instances: Vec<Uuid> = Vec::new();
+    for _ in 0..2 {
+        let (id, run) = platform.deploy_version(allocation, &number, 1).await;
+        platform.succeeds(run).await;
+        instances.push(id);
+    }
+    let path = admin(&format!("/allocations/{allocation}/release"));
+    let begun = platform.http.post(&path, json!({})).await.with(202);
+    assert_eq!(begun["status"], "releasing");
+    let run = id_of(&begun["workflow"]);
+    let again = platform.http.post(&path, json!({})).await;
+    assert!(again.status == 202 || again.status == 200, "{:#}", again.body);
+    let body = json!({ "app_slug": "hello", "version": number, "display_name": "late" });
+    let late = platform.create(body).await.with(422);
+    assert_eq!(late["code"], "placement_unsatisfiable", "nothing new is placed there");
+    while platform.story.until(run, &[RunState::Waiting, RunState::Succeeded]).await != RunState::Succeeded {
+        platform.story.advance(Duration::from_secs(5)).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    for id in instances {
+        assert_eq!(platform.instance(id).await["status"], "decommissioned");
+        platform.http.get(&project(&format!("/app-instances/{id}/receipt"))).await.with(200);
+    }
+    let released = platform.http.get(&project(&format!("/allocations/{allocation}"))).await.with(200);
+    assert_eq!(released["status"], "released");
+    agent.end().await;
+    platform.end().await;
+}

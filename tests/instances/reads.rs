@@ -1,0 +1,121 @@
+//! Asking about instances: what an action would do, what was told, which runs acted, what is left.
+
+use agent::{Simulated, SimulatedFault};
+use domain::StatusReason;
+use engine::RunState;
+use serde_json::{Value, json};
+
+use crate::http::{admin, project};
+use crate::support::docker::PORT;
+use crate::support::platform::{Platform, profile};
+
+fn names(plan: &Value) -> Vec<&str> {
+    plan["steps"].as_array().unwrap().iter().map(|step| step["name"].as_str().unwrap()).collect()
+}
+
+async fn instances(platform: &Platform) -> i64 {
+    sqlx::query_scalar("select count(*) from app_instances").fetch_one(&platform.story.pool).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_says_what_would_happen_and_does_nothing() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 1).await;
+    let (old, new) = (platform.version(&profile(PORT, 30)).await, platform.version(&profile(PORT, 30)).await);
+    let viewer = platform.http.acting("viewer");
+    let asked = json!({
+        "app_slug": "hello", "version": old, "display_name": "hello", "resources": { "gpu_count": 1 },
+    });
+    let plan = viewer.post(&project("/app-instances/plan"), asked.clone()).await.with(200);
+    assert_eq!((&plan["action"], &plan["workflow_kind"]), (&json!("deploy"), &json!("instance.deploy")));
+    assert!(names(&plan).contains(&"reserve_placement") && names(&plan).contains(&"mark_running"));
+    assert!(plan["steps"].as_array().unwrap().iter().all(|step| step["touches"] != ""));
+    assert_eq!(plan["expected_seconds"], json!(null), "nobody has done it yet");
+    assert_eq!(plan["placement"][0]["fits"], true);
+    assert_eq!(plan["effective"]["allocation_id"], json!(allocation));
+    assert_eq!(plan["effective"]["resources"]["gpu_count"], 1);
+    assert_eq!(instances(&platform).await, 0, "nothing was done");
+    let (id, run) = platform.deploy_version(allocation, &old, 1).await;
+    platform.succeeds(run).await;
+    let again = viewer.post(&project("/app-instances/plan"), asked).await.with(422);
+    assert_eq!(again["code"], "placement_unsatisfiable", "what the action would refuse, the plan refuses");
+    let path = project(&format!("/app-instances/{id}/plan"));
+    let upgrade = json!({ "action": "upgrade", "target_version": new });
+    let plan = viewer.post(&path, upgrade).await.with(200);
+    assert_eq!(plan["strategy"], "stop_then_start", "one GPU carries one at a time");
+    assert!(plan["expected_seconds"].as_f64().is_some(), "by what nodes took before: {plan:#}");
+    assert_eq!(plan["effective"]["version"], json!(new));
+    let same = json!({ "action": "upgrade", "target_version": old });
+    assert_eq!(viewer.post(&path, same).await.with(200)["changes_nothing"], true);
+    viewer.post(&path, json!({ "action": "upgrade" })).await.with(400);
+    viewer.post(&path, json!({ "action": "rollback" })).await.with(409);
+    let plan = viewer.post(&path, json!({ "action": "decommission" })).await.with(200);
+    assert!(names(&plan).contains(&"sign_receipt"));
+    let after = platform.instance(id).await;
+    assert_eq!((&after["status"], &after["version"]), (&json!("running"), &json!(old)));
+    agent.end().await;
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instance_tells_its_story_its_runs_and_its_parts() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
+    platform.succeeds(run).await;
+    let of = |what: &str| project(&format!("/app-instances/{id}/{what}"));
+    let first = platform.http.get(&of("events?limit=2")).await.with(200);
+    let types = |page: &Value| -> Vec<String> {
+        let items = page["items"].as_array().unwrap().iter();
+        items.map(|event| event["type"].as_str().unwrap().replace("apps.instance.", "")).collect()
+    };
+    assert_eq!(types(&first), ["requested", "deploying"]);
+    let cursor = first["next_cursor"].as_str().unwrap();
+    let rest = platform.http.get(&of(&format!("events?limit=2&cursor={cursor}"))).await.with(200);
+    assert_eq!((types(&rest), &rest["next_cursor"]), (vec!["running".to_owned()], &json!(null)));
+    let runs = platform.http.get(&of("operations")).await.ids();
+    assert_eq!(runs, [run]);
+    platform
+        .story
+        .until_true(
+            "the node has reported",
+            "select exists (select from nodes where report -> 'workloads' @> jsonb_build_array(
+                 jsonb_build_object('instance_id', $1::uuid))) and $2::text[] is not null",
+            id,
+            &[],
+        )
+        .await;
+    let members = platform.http.get(&of("members")).await.with(200);
+    let member = &members["items"][0];
+    assert_eq!((&member["component_key"], &member["status"]), (&json!("main"), &json!("running")));
+    agent.end().await;
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_given_back_is_listed_and_a_clean_failure_is_not() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    driver.will(SimulatedFault::FailNext(StatusReason::ImagePullFailed));
+    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
+    assert_eq!(platform.story.ends(run).await, RunState::Compensated);
+    let leaks = admin("/resource-ledger/leaks");
+    assert_eq!(platform.http.get(&leaks).await.with(200)["items"], json!([]));
+    assert_eq!(platform.http.get(&admin("/teardown-debts")).await.with(200)["items"], json!([]));
+    sqlx::query(
+        "insert into resource_ledger (id, org_id, project_id, instance_id, kind, resource, quantity, run_id, correlation_id)
+         select gen_random_uuid(), org_id, project_id, id, 'port', 'node:x:30000', 1, id, 'c' from app_instances where id = $1",
+    )
+    .bind(id)
+    .execute(&platform.story.pool)
+    .await
+    .unwrap();
+    let shown = platform.http.get(&leaks).await.with(200);
+    assert_eq!(shown["items"][0]["app_instance_id"], json!(id));
+    assert_eq!(shown["items"][0]["held"], json!(["1 port node:x:30000"]));
+    agent.end().await;
+    platform.end().await;
+}

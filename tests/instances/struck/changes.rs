@@ -1,0 +1,142 @@
+//! Upgrading, rolling back, giving an allocation back and watching nodes survive being struck anywhere, as deploying does.
+
+use std::sync::Arc;
+
+use activities::Env;
+use activities::instance::Way;
+use domain::placement::Strategy;
+use engine::Engine;
+use engine::testing::{Check, check_workflow};
+use futures::future::BoxFuture;
+use uuid::Uuid;
+use workflows::allocation::ReleaseAllocation;
+use workflows::instance::{RollbackInstance, Shift, UpgradeInstance};
+use workflows::reconcilers::lost_nodes::WatchNodes;
+
+use super::catalog::furnish;
+use super::instance::begin_anew;
+use super::{ALLOCATION, INSTANCE};
+use crate::support::database::TestDatabase;
+
+/// From the version that serves to the other one.
+fn shift(way: Way, strategy: Strategy) -> Shift {
+    Shift {
+        instance: INSTANCE,
+        generation: 3,
+        way,
+        version: "1.1.0".into(),
+        artifact_id: None,
+        strategy,
+        pull: Uuid::from_u128(0x31),
+    }
+}
+
+async fn strike_upgrade(strategy: Strategy) {
+    let database = TestDatabase::new().await;
+    furnish(&database.pool()).await;
+    check_workflow(Check {
+        database: database.options.clone(),
+        workflow: UpgradeInstance(shift(Way::Upgrade, strategy)),
+        fresh_env: |engine| begin_anew(engine, "running", true),
+        leftovers: |_env| Vec::new(),
+        while_waiting: |_, _| Box::pin(async {}),
+    })
+    .await;
+    database.drop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn upgrading_side_by_side_survives_being_struck_anywhere() {
+    strike_upgrade(Strategy::SideBySide).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn upgrading_by_stopping_first_survives_being_struck_anywhere() {
+    strike_upgrade(Strategy::StopThenStart).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rolling_back_survives_being_struck_anywhere() {
+    let database = TestDatabase::new().await;
+    furnish(&database.pool()).await;
+    check_workflow(Check {
+        database: database.options.clone(),
+        workflow: RollbackInstance(shift(Way::Rollback, Strategy::SideBySide)),
+        fresh_env: |engine| begin_anew(engine, "running", true),
+        leftovers: |_env| Vec::new(),
+        while_waiting: |_, _| Box::pin(async {}),
+    })
+    .await;
+    database.drop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn releasing_an_allocation_survives_being_struck_anywhere() {
+    let database = TestDatabase::new().await;
+    furnish(&database.pool()).await;
+    check_workflow(Check {
+        database: database.options.clone(),
+        workflow: ReleaseAllocation { allocation: ALLOCATION },
+        fresh_env: occupied,
+        leftovers: |_env| Vec::new(),
+        while_waiting: leave,
+    })
+    .await;
+    let status: String = sqlx::query_scalar("select status from allocations where id = $1")
+        .bind(ALLOCATION)
+        .fetch_one(&database.pool())
+        .await
+        .unwrap();
+    assert_eq!(status, "released");
+    database.drop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn watching_nodes_survives_being_struck_anywhere() {
+    let database = TestDatabase::new().await;
+    furnish(&database.pool()).await;
+    check_workflow(Check {
+        database: database.options.clone(),
+        workflow: WatchNodes {},
+        fresh_env: fallen_silent,
+        leftovers: |_env| Vec::new(),
+        while_waiting: |_, _| Box::pin(async {}),
+    })
+    .await;
+    let (runs, told): (i64, i64) = sqlx::query_as(
+        "select (select count(*) from engine.run), (select count(*) from outbox where type like '%nodes.lost')",
+    )
+    .fetch_one(&database.pool())
+    .await
+    .unwrap();
+    assert!(0 < told && told <= runs, "{runs} runs told {told} times of the node that each of them lost");
+    database.drop().await;
+}
+
+/// An instance stands on the allocation; somebody else takes it away.
+fn occupied(engine: &Engine) -> Arc<Env> {
+    let env = begin_anew(engine, "decommissioned", false);
+    at_once(run(engine, "update app_instances set status = 'decommissioning'"));
+    at_once(run(engine, "update allocations set status = 'releasing', released_at = null"));
+    env
+}
+
+fn leave(engine: Engine, _: Uuid) -> BoxFuture<'static, ()> {
+    Box::pin(async move { run(&engine, "update app_instances set status = 'decommissioned'").await })
+}
+
+/// The node was not heard of for long, and an instance runs there.
+fn fallen_silent(engine: &Engine) -> Arc<Env> {
+    let env = begin_anew(engine, "running", false);
+    let silent = "update nodes set status = 'active', last_seen_at = engine.now() - interval '1 hour'";
+    at_once(run(engine, silent));
+    env
+}
+
+fn at_once(work: impl Future<Output = ()>) {
+    tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(work));
+}
+
+async fn run(engine: &Engine, statement: &'static str) {
+    sqlx::query(statement).execute(engine.pool()).await.unwrap();
+}
