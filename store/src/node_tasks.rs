@@ -209,7 +209,9 @@ pub async fn progressed(
     Ok(kept.rows_affected() == 1)
 }
 
-/// Keeps a result. `None` when the task was finished before: the first result stands.
+/// Keeps a result. `None` when the task was finished before: the first result stands. The instance is held first, as everybody
+/// holds it before its tasks: a step that gives the node a task while the answer to another comes in must not meet it
+/// halfway.
 pub async fn finish(
     conn: &mut PgConnection,
     node: Uuid,
@@ -220,6 +222,12 @@ pub async fn finish(
     if !TaskStatus::HandedOut.may_become(status) {
         return Ok(None);
     }
+    sqlx::query!(
+        "select i.id from app_instances i join node_tasks t on t.instance_id = i.id where t.id = $1 for key share of i",
+        id
+    )
+    .fetch_optional(&mut *conn)
+    .await?;
     sqlx::query_as!(
         NodeTask,
         "update node_tasks set status = $3, result = $4, sealed = null, lease_expires_at = null, finished_at = engine.now(),

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use agent::Simulated;
+use agent::{Simulated, SimulatedFault};
 use engine::{RunState, Start};
 use serde_json::json;
 use uuid::Uuid;
@@ -14,7 +14,7 @@ use crate::support::agent::RunningAgent;
 use crate::support::docker::PORT;
 use crate::support::platform::{Platform, id_of, profile};
 
-async fn watch(platform: &Platform) {
+pub(super) async fn watch(platform: &Platform) {
     let options = Start { correlation_id: "c-watch".into(), ..Start::default() };
     let mut tx = platform.story.pool.begin().await.unwrap();
     let mut run = platform.story.engine.start(&mut tx, &WatchNodes {}, options).await.unwrap();
@@ -99,6 +99,38 @@ async fn releasing_an_allocation_decommissions_what_stands_on_it_first() {
     }
     let released = platform.http.get(&project(&format!("/allocations/{allocation}"))).await.with(200);
     assert_eq!(released["status"], "released");
+    agent.end().await;
+    platform.end().await;
+}
+
+const A_RESULT_WAITS: &str = "select exists (select from pg_stat_activity where datname = current_database()
+    and wait_event_type = 'Lock' and query like '%for key share of i%') and $1::uuid is not null and $2::text[] is not null";
+
+/// Steps hold an instance and then give its node tasks. A result that held its task before the instance would meet them
+/// halfway, and one of the two would be thrown out.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_waits_for_whoever_holds_its_instance_and_holds_nothing_meanwhile() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    driver.will(SimulatedFault::Hang);
+    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
+    platform.story.until(run, &[RunState::Waiting]).await;
+    let mut step = platform.story.pool.begin().await.unwrap();
+    sqlx::query("select from app_instances where id = $1 for update")
+        .bind(id)
+        .execute(&mut *step)
+        .await
+        .unwrap();
+    driver.release(1);
+    platform.story.until_true("the node's result waits", A_RESULT_WAITS, run, &[]).await;
+    sqlx::query("select from node_tasks where instance_id = $1 for update nowait")
+        .bind(id)
+        .execute(&mut *step)
+        .await
+        .expect("the step gets the task that the result is about");
+    step.commit().await.unwrap();
+    platform.succeeds(run).await;
     agent.end().await;
     platform.end().await;
 }
