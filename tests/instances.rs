@@ -4,6 +4,7 @@ mod change;
 mod create;
 mod decommission;
 mod deploy;
+mod logs;
 mod nodes;
 mod reads;
 mod struck;

@@ -128,6 +128,9 @@ impl<D: Driver> Inner<D> {
             // Nobody of ours asked, so nobody is answered.
             Err(refusal) => return tracing::error!(%refusal, "a task that is not the platform's was dropped"),
         };
+        if Task::only_looks(&task.kind) {
+            return self.look(&task).await;
+        }
         let turn = self.turn(task.instance_id);
         let _turn = turn.lock().await;
         let outcome = match task.in_time((self.now)()) {
@@ -139,6 +142,20 @@ impl<D: Driver> Inner<D> {
             Ok(None) => {}
             // Without its journal the agent does nothing: it could not know what it did.
             Err(fault) => tracing::error!(%fault, task = %task.task_id, "the journal cannot be written"),
+        }
+    }
+
+    /// A look waits for no other task and leaves nothing in the journal. Whoever asked waits for it now, so it is told once.
+    async fn look(&self, envelope: &Envelope) {
+        let refused = |refusal| Outcome::Refused { refusal };
+        let outcome = match (envelope.in_time((self.now)()), Task::read(&envelope.kind, &envelope.input)) {
+            (Err(refusal), _) => refused(refusal),
+            (_, Err(_)) => refused(Refusal::BadInput),
+            (Ok(()), Ok(task)) => self.perform(envelope, &task).await,
+        };
+        let told = self.platform.result(envelope.task_id, &envelope.idempotency_key, &outcome).await;
+        if let Err(fault) = told {
+            tracing::debug!(%fault, task = %envelope.task_id, "nobody waits for this look any more");
         }
     }
 
@@ -279,6 +296,7 @@ fn needed(task: &Task) -> Option<i64> {
         Task::DiagHealthProbe(probe) => Some(probe.generation),
         Task::OciRemove(_)
         | Task::ComposeRemove(_)
+        | Task::DiagLogs(_)
         | Task::SshInstallAuthorizedKeys(_)
         | Task::AgentSelfUpdate(_) => None,
     }

@@ -26,6 +26,7 @@ pub async fn hold_to_contract<D: Driver>(driver: &D, stage: &Stage) {
     assert!(first.ports.get("http").is_some_and(|port| *port > 0), "a port is told: {first:?}");
     stage.launch(driver, instance, 2).await;
     stage.launch(driver, neighbour, 1).await;
+    heard(driver, instance).await;
     assert_eq!(generations(driver, instance).await, [1, 2], "two generations stand side by side");
 
     let stop = driver.control(instance, 1, ControlAction::Stop).await;
@@ -83,6 +84,27 @@ impl Stage {
 async fn removed<D: Driver>(driver: &D, instance: Uuid, which: Generations, for_good: bool) -> Vec<String> {
     let removed = driver.remove(instance, which, for_good).await;
     removed.unwrap_or_else(|fault| panic!("removing {which:?}: {fault}"))
+}
+
+/// What a member wrote is heard, within bounds, and what was heard already is left out.
+async fn heard<D: Driver>(driver: &D, instance: Uuid) {
+    let lines = loop {
+        let told = driver.logs(instance, Workload::MAIN, 10, None).await;
+        let (lines, _) = told.unwrap_or_else(|fault| panic!("reading the log: {fault}")).into_parts();
+        // A container that was started may not have spoken yet.
+        if !lines.is_empty() {
+            break lines;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    };
+    assert!(lines.windows(2).all(|pair| pair[0].at <= pair[1].at), "the oldest comes first: {lines:?}");
+    let count = async |instance, lines, since| {
+        driver.logs(instance, Workload::MAIN, lines, since).await.map_or(0, |told| told.into_parts().0.len())
+    };
+    assert_eq!(count(instance, 1, None).await, 1, "no more lines than were asked for");
+    let last = lines.last().map(|line| line.at);
+    assert_eq!(count(instance, 10, last).await, 0, "what was heard is left out");
+    assert_eq!(count(Uuid::now_v7(), 10, None).await, 0, "nobody says nothing");
 }
 
 async fn of<D: Driver>(driver: &D, instance: Uuid) -> Vec<Seen> {

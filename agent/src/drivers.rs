@@ -5,12 +5,15 @@ pub(crate) mod simulated;
 
 use std::future::Future;
 
+use chrono::{DateTime, Utc};
 use domain::StatusReason;
 use node_protocol::{
     ControlAction, Generations, Health, Launched, Secrets, Usage, Workload, WorkloadReport, WorkloadState,
 };
 use tokio::sync::watch;
 use uuid::Uuid;
+
+use crate::tail::Tail;
 
 /// Why a driver could not do something, in words for a person. Never holds a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -90,11 +93,12 @@ pub trait Driver: Send + Sync + 'static {
     /// What is left of an instance besides containers: networks, by name.
     fn leftovers(&self, instance: Uuid) -> impl Future<Output = Result<Vec<String>, DriverFault>> + Send;
 
-    /// The last lines a member wrote, oldest first.
+    /// The last lines that the newest workload of a member wrote, after a moment if one is named; none where nothing is.
     fn logs(
         &self,
         instance: Uuid,
         member: &str,
-        lines: usize,
-    ) -> impl Future<Output = Result<Vec<String>, DriverFault>> + Send;
+        lines: u32,
+        since: Option<DateTime<Utc>>,
+    ) -> impl Future<Output = Result<Tail, DriverFault>> + Send;
 }

@@ -3,8 +3,8 @@
 use chrono::{DateTime, Utc};
 use domain::StatusReason;
 use node_protocol::{
-    ComposeLaunch, Control, Envelope, Evidence, Generations, HealthProbe, Key, Outcome, Output, Remove,
-    Signed, Task, Workload,
+    ComposeLaunch, Control, Envelope, Evidence, Generations, HealthProbe, Key, Outcome, Output, ReadLogs,
+    Remove, Signed, Task, Workload,
 };
 use uuid::Uuid;
 
@@ -28,6 +28,7 @@ impl<D: Driver> Doing<'_, D> {
             Task::OciControl(control) | Task::ComposeControl(control) => self.control(control).await,
             Task::OciRemove(remove) | Task::ComposeRemove(remove) => self.remove(remove).await,
             Task::DiagHealthProbe(probe) => self.probe(probe).await,
+            Task::DiagLogs(wanted) => self.logs(wanted).await,
             Task::SshInstallAuthorizedKeys(_) | Task::AgentSelfUpdate(_) => Err(DriverFault::new(
                 StatusReason::TaskRejected,
                 format!("this agent does not do {}", task.kind()),
@@ -89,6 +90,12 @@ impl<D: Driver> Doing<'_, D> {
         Ok(remaining)
     }
 
+    async fn logs(&self, wanted: &ReadLogs) -> Result<Output, DriverFault> {
+        let ReadLogs { instance_id, member, tail, since } = wanted;
+        let (lines, truncated) = self.driver.logs(*instance_id, member, *tail, *since).await?.into_parts();
+        Ok(Output::Logs { lines, truncated })
+    }
+
     async fn probe(&self, wanted: &HealthProbe) -> Result<Output, DriverFault> {
         let HealthProbe { instance_id, member, generation, probe } = wanted;
         let seen = self.driver.seen().await?.into_iter().find(|seen| {
@@ -108,7 +115,8 @@ impl<D: Driver> Doing<'_, D> {
             Some(tries) => Ok(Output::Healthy { tries }),
             None => {
                 let seconds = probe.grace_seconds;
-                let said = self.driver.logs(*instance_id, member, 5).await.unwrap_or_default().join(" | ");
+                let said =
+                    self.driver.logs(*instance_id, member, 5, None).await.unwrap_or_default().in_words();
                 let message = format!("it did not serve within {seconds} s; its last words: {said}");
                 Err(DriverFault::new(StatusReason::ReadinessTimeout, message))
             }

@@ -13,6 +13,7 @@ mod inventory;
 mod journal;
 mod platform;
 mod report;
+mod tail;
 
 pub use agent::{Agent, AgentFault, Settings};
 pub use contract::{Stage, hold_to_contract};
@@ -23,3 +24,4 @@ pub use home::{Home, HomeFault, Identity};
 pub use inventory::detect as detect_inventory;
 pub use journal::{Journal, JournalFault, Verdict};
 pub use platform::{Newcomer, Now, Platform, PlatformFault, enrol};
+pub use tail::Tail;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use domain::{
-    ControlPlaneScope, InstanceStatus, OperatingMode, ReasonKind, RuntimeBackend, StatusReason,
+    ControlPlaneScope, InstanceStatus, LogLine, OperatingMode, ReasonKind, RuntimeBackend, StatusReason,
     TenantBoundaryMode,
 };
 use serde::{Deserialize, Serialize};
@@ -171,6 +171,15 @@ pub struct InstanceMember {
     pub status: String,
     /// `healthy`, `unhealthy` or `unknown`.
     pub health: String,
+}
+
+/// What the instance wrote last.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct InstanceLogs {
+    /// Oldest first.
+    pub lines: Vec<LogLine>,
+    /// Whether lines that were asked for were left out, or one was cut.
+    pub truncated: bool,
 }
 
 /// That an instance left nothing behind, signed by the platform.

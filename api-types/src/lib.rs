@@ -38,8 +38,8 @@ pub mod wrapping;
 
 pub use allocation::{Allocation, AllocationWithRun, NewAllocation};
 pub use app_instance::{
-    AppInstance, AppInstanceWithRun, InstanceAccess, InstanceArtifact, InstanceEndpoint, InstanceMember,
-    InstanceReason, NewAppInstance, TeardownReceipt, WantedResources,
+    AppInstance, AppInstanceWithRun, InstanceAccess, InstanceArtifact, InstanceEndpoint, InstanceLogs,
+    InstanceMember, InstanceReason, NewAppInstance, TeardownReceipt, WantedResources,
 };
 pub use artifact::{
     Artifact, ArtifactAccepted, ArtifactReference, ArtifactRevoked, ArtifactSlot, NewArtifact,

@@ -3,6 +3,7 @@
 mod access;
 mod actions;
 mod create;
+mod logs;
 mod members;
 mod plan;
 mod read;
@@ -11,6 +12,7 @@ mod timeline;
 
 pub(crate) use access::access;
 pub(crate) use create::create;
+pub(crate) use logs::logs;
 pub(crate) use members::members;
 pub(crate) use plan::{plan, plan_new};
 pub(crate) use read::{list, show};
@@ -20,8 +22,10 @@ pub(crate) use timeline::{events, operations};
 use api_types::{AppInstance, InstanceArtifact, InstanceReason};
 use domain::{ControlPlaneScope, ErrorCode, UnknownWord};
 use sqlx::PgConnection;
+use store::allocations;
 use store::app_instance_artifacts::{self, Standing};
 use store::app_instances as table;
+use store::nodes::{self, Node};
 use uuid::Uuid;
 use workflows::action::allowed_actions;
 
@@ -38,6 +42,13 @@ async fn found(conn: &mut PgConnection, caller: &Caller, id: Id) -> Result<table
 fn own(instance: Option<table::AppInstance>, caller: &Caller) -> Result<table::AppInstance, ApiError> {
     let own = instance.filter(|instance| Some(instance.project_id) == caller.scope.project());
     own.ok_or_else(|| ApiError::plain(ErrorCode::AppInstanceNotFound))
+}
+
+/// The node that the instance stands on, once it was placed.
+async fn node_of(conn: &mut PgConnection, instance: &table::AppInstance) -> Result<Option<Node>, ApiError> {
+    let Some(allocation) = instance.allocation_id else { return Ok(None) };
+    let Some(allocation) = allocations::find(conn, allocation).await? else { return Ok(None) };
+    Ok(nodes::find(conn, allocation.node_id).await?)
 }
 
 /// As callers see it: with what serves, or, before anything does, with what is about to.

@@ -212,15 +212,16 @@ impl Endpoint {
 
     /// Server-sent events of these names. Their schema is that of one event, as readers of such documents expect.
     pub(crate) fn streams(self, events: &[&str], description: &str) -> Endpoint {
-        let names = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(events.iter().copied()));
-        let event = ObjectBuilder::new()
-            .property("event", names)
-            .required("event")
-            .property("data", text())
-            .required("data")
-            .property("id", text())
-            .property("retry", ObjectBuilder::new().schema_type(Type::Integer));
-        self.answer(200, description, "text/event-stream", event.into())
+        self.answer(200, description, "text/event-stream", event_of(events))
+    }
+
+    /// The answer named last comes as server-sent events of these names instead, where the caller asks for that.
+    pub(crate) fn or_streams(mut self, events: &[&str]) -> Endpoint {
+        let content = ContentBuilder::new().schema(Some(event_of(events))).build();
+        if let Some((_, answer)) = self.answers.last_mut() {
+            answer.content.insert("text/event-stream".to_owned(), content.into());
+        }
+        self
     }
 
     fn answer(mut self, status: u16, description: &str, media_type: &str, schema: RefOr<Schema>) -> Endpoint {
@@ -253,6 +254,18 @@ impl Endpoint {
     }
 }
 
+fn event_of(names: &[&str]) -> RefOr<Schema> {
+    let names = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names.iter().copied()));
+    let event = ObjectBuilder::new()
+        .property("event", names)
+        .required("event")
+        .property("data", text())
+        .required("data")
+        .property("id", text())
+        .property("retry", ObjectBuilder::new().schema_type(Type::Integer));
+    event.into()
+}
+
 pub(crate) fn text() -> RefOr<Schema> {
     ObjectBuilder::new().schema_type(Type::String).into()
 }
@@ -275,8 +288,12 @@ pub(crate) fn text_like(pattern: &str) -> RefOr<Schema> {
     ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern)).into()
 }
 
-fn whole_number(least: i64, most: i64) -> RefOr<Schema> {
+pub(crate) fn whole_number(least: i64, most: i64) -> RefOr<Schema> {
     ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(least)).maximum(Some(most)).into()
+}
+
+pub(crate) fn switch() -> RefOr<Schema> {
+    ObjectBuilder::new().schema_type(Type::Boolean).into()
 }
 
 pub(crate) fn text_as(format: KnownFormat) -> RefOr<Schema> {

@@ -34,6 +34,7 @@ mod members;
 mod metrics;
 mod mutation;
 mod node_agent;
+mod node_question;
 mod nodes;
 mod openapi;
 mod organizations;

@@ -28,7 +28,7 @@ pub use report::{Gpu, Health, Heartbeat, HeartbeatAnswer, Inventory, Usage, Work
 pub use secrets::{PullCredential, Secrets};
 pub use signed::{SignatureFault, Signed, Statement};
 pub use task::{
-    AuthorizedKeys, ComposeLaunch, Control, ControlAction, HealthProbe, OciLaunch, Remove, SelfUpdate, Task,
-    TaskFault,
+    AuthorizedKeys, ComposeLaunch, Control, ControlAction, HealthProbe, OciLaunch, ReadLogs, Remove,
+    SelfUpdate, Task, TaskFault,
 };
 pub use workload::{Generations, Image, Port, Probe, ProbeKind, Resources, Workload};

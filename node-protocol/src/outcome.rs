@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::{StatusReason, TaskStatus};
+use domain::{LogLine, StatusReason, TaskStatus};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -61,6 +61,12 @@ pub enum Output {
     Healthy {
         /// How often it was asked before it served.
         tries: u32,
+    },
+    Logs {
+        /// Oldest first.
+        lines: Vec<LogLine>,
+        /// Whether lines that were asked for were left out, or one was cut.
+        truncated: bool,
     },
     KeysInstalled,
     Updated {

@@ -1,5 +1,6 @@
 //! The kinds of task a node does: a closed list. A kind that is not here is refused, and so is a field.
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
@@ -16,6 +17,7 @@ pub enum Task {
     ComposeRemove(Remove),
     SshInstallAuthorizedKeys(AuthorizedKeys),
     DiagHealthProbe(HealthProbe),
+    DiagLogs(ReadLogs),
     AgentSelfUpdate(SelfUpdate),
 }
 
@@ -78,6 +80,25 @@ pub struct HealthProbe {
     pub probe: Probe,
 }
 
+/// Tell what a member wrote last. Somebody waits for it, and nobody keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReadLogs {
+    pub instance_id: Uuid,
+    pub member: String,
+    /// At most so many lines, and never more than [`ReadLogs::MOST_LINES`].
+    pub tail: u32,
+    /// Only what was written after this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<DateTime<Utc>>,
+}
+
+impl ReadLogs {
+    pub const MOST_LINES: u32 = 1000;
+    /// Of text in all: even if every byte must be escaped, a result fits into a request.
+    pub const MOST_BYTES: usize = 128 * 1024;
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SelfUpdate {
@@ -95,7 +116,7 @@ pub enum TaskFault {
 }
 
 impl Task {
-    pub const KINDS: [&'static str; 9] = [
+    pub const KINDS: [&'static str; 10] = [
         "oci.launch",
         "oci.control",
         "oci.remove",
@@ -104,6 +125,7 @@ impl Task {
         "compose.remove",
         "ssh.install_authorized_keys",
         "diag.health_probe",
+        "diag.logs",
         "agent.self_update",
     ];
 
@@ -117,8 +139,14 @@ impl Task {
             Task::ComposeRemove(_) => "compose.remove",
             Task::SshInstallAuthorizedKeys(_) => "ssh.install_authorized_keys",
             Task::DiagHealthProbe(_) => "diag.health_probe",
+            Task::DiagLogs(_) => "diag.logs",
             Task::AgentSelfUpdate(_) => "agent.self_update",
         }
+    }
+
+    /// Whether tasks of this kind change nothing on the node: such a task waits for no other and is never owed.
+    pub fn only_looks(kind: &str) -> bool {
+        kind == "diag.logs"
     }
 
     pub fn input(&self) -> Result<Value, serde_json::Error> {
@@ -129,6 +157,7 @@ impl Task {
             Task::ComposeLaunch(input) => serde_json::to_value(input),
             Task::SshInstallAuthorizedKeys(input) => serde_json::to_value(input),
             Task::DiagHealthProbe(input) => serde_json::to_value(input),
+            Task::DiagLogs(input) => serde_json::to_value(input),
             Task::AgentSelfUpdate(input) => serde_json::to_value(input),
         }
     }
@@ -145,6 +174,7 @@ impl Task {
                 AuthorizedKeys::deserialize(input).map(Task::SshInstallAuthorizedKeys)
             }
             "diag.health_probe" => HealthProbe::deserialize(input).map(Task::DiagHealthProbe),
+            "diag.logs" => ReadLogs::deserialize(input).map(Task::DiagLogs),
             "agent.self_update" => SelfUpdate::deserialize(input).map(Task::AgentSelfUpdate),
             other => return Err(TaskFault::UnknownKind(other.to_owned())),
         };

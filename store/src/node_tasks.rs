@@ -255,3 +255,22 @@ pub async fn withdraw(conn: &mut PgConnection, idempotency_key: &str) -> sqlx::R
     .await?;
     Ok(taken.rows_affected() == 1)
 }
+
+/// A question was answered or given up: nothing of it is kept. A node that answers after that finds nobody.
+pub async fn forget(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<()> {
+    sqlx::query!("delete from node_tasks where id = $1", id).execute(conn).await?;
+    Ok(())
+}
+
+/// Questions about an instance whose asker went away without a word.
+pub async fn forget_abandoned(conn: &mut PgConnection, instance: Uuid, kind: &str) -> sqlx::Result<()> {
+    sqlx::query!(
+        "delete from node_tasks
+         where instance_id = $1 and kind = $2 and run_id is null and created_at < engine.now() - interval '5 minutes'",
+        instance,
+        kind
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}

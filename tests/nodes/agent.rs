@@ -230,7 +230,7 @@ async fn a_real_container_is_launched_serves_and_is_taken_away_without_a_trace()
     assert!(matches!(outcome, Outcome::Succeeded { output: Output::Healthy { .. } }), "{outcome:?}");
     let url = format!("http://127.0.0.1:{}/index.html", members[0].ports["http"]);
     assert_eq!(reqwest::get(&url).await.unwrap().text().await.unwrap(), "welcome");
-    let said = driver.logs(instance, "main", 10).await.unwrap().join("\n");
+    let said = driver.logs(instance, "main", 10, None).await.unwrap().in_words();
     assert!(said.contains("response:200"), "{said}");
     confined(&engine, &members[0].container_id);
     let outcome = line.done(agent.id, &removal(instance, 2), 2).await;

@@ -105,7 +105,7 @@ impl Engine {
         }
     }
 
-    /// An image that serves these words on [`PORT`]: its id.
+    /// An image that says on both streams that it is up, and serves these words on [`PORT`]: its id.
     pub fn image(&self, words: &str) -> Result<String, String> {
         let root = self.folder.join(format!("image-{words}"));
         let made = || -> std::io::Result<()> {
@@ -118,7 +118,8 @@ impl Engine {
         let tar = self.folder.join(format!("{words}.tar")).display().to_string();
         let packed = Command::new("tar").args(["-C", &root.display().to_string(), "-cf", &tar, "."]).status();
         packed.map_err(|error| error.to_string())?;
-        let command = format!(r#"CMD ["/bin/busybox","httpd","-f","-v","-p","{PORT}","-h","/www"]"#);
+        let serve = format!("exec /bin/busybox httpd -f -v -p {PORT} -h /www");
+        let command = format!(r#"CMD ["/bin/busybox","sh","-c","echo ready; echo up >&2; {serve}"]"#);
         self.docker(&["import", "--change", &command, &tar])
     }
 }

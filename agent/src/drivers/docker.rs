@@ -2,6 +2,7 @@
 //! network of its instance alone, reachable on the node's loopback address only.
 
 mod create;
+mod logs;
 mod pull;
 
 use std::collections::{BTreeMap, HashMap};
@@ -13,14 +14,16 @@ use bollard::models::{
 };
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, ListContainersOptionsBuilder, ListNetworksOptionsBuilder,
-    LogsOptionsBuilder, RemoveContainerOptionsBuilder, StatsOptionsBuilder, StopContainerOptionsBuilder,
+    RemoveContainerOptionsBuilder, StatsOptionsBuilder, StopContainerOptionsBuilder,
 };
+use chrono::{DateTime, Utc};
 use domain::StatusReason;
-use futures::{StreamExt, TryStreamExt};
+use futures::StreamExt;
 use node_protocol::{ControlAction, Generations, Launched, Secrets, Usage, Workload, WorkloadState};
 use uuid::Uuid;
 
 use super::{Driver, DriverFault, Seen, Told};
+use crate::tail::Tail;
 
 pub(crate) const INSTANCE: &str = "gpuaas.instance";
 pub(crate) const MEMBER: &str = "gpuaas.member";
@@ -214,20 +217,19 @@ impl Driver for Docker {
         Ok(networks.into_iter().filter_map(|network| network.name).collect())
     }
 
-    async fn logs(&self, instance: Uuid, member: &str, lines: usize) -> Result<Vec<String>, DriverFault> {
+    async fn logs(
+        &self,
+        instance: Uuid,
+        member: &str,
+        lines: u32,
+        since: Option<DateTime<Utc>>,
+    ) -> Result<Tail, DriverFault> {
         let all = self.containers(Some(instance)).await?;
         let newest = all.iter().filter_map(seen).filter(|seen| seen.member == member);
-        let Some(newest) = newest.max_by_key(|seen| seen.generation) else { return Ok(Vec::new()) };
-        let options =
-            LogsOptionsBuilder::default().stdout(true).stderr(true).tail(&lines.to_string()).build();
-        let said: Vec<_> = self
-            .client
-            .logs(&newest.name, Some(options))
-            .try_collect()
-            .await
-            .map_err(|error| fault("read the log", &error))?;
-        let text: String = said.iter().map(ToString::to_string).collect();
-        Ok(text.lines().map(str::to_owned).collect())
+        match newest.max_by_key(|seen| seen.generation) {
+            Some(newest) => self.tail_of(&newest.name, lines, since).await,
+            None => Ok(Tail::of(lines)),
+        }
     }
 }
 

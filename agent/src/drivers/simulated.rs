@@ -4,12 +4,14 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use domain::StatusReason;
+use chrono::{DateTime, Utc};
+use domain::{LogLine, LogStream, StatusReason};
 use node_protocol::{ControlAction, Generations, Launched, Secrets, Usage, Workload, WorkloadState};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::{Driver, DriverFault, Seen, Told};
+use crate::tail::Tail;
 
 /// Where simulated ports begin; nothing listens on them.
 const FIRST_PORT: u16 = 40_000;
@@ -188,12 +190,23 @@ impl Driver for Simulated {
         Ok(self.state().networks.get(&instance).cloned().into_iter().collect())
     }
 
-    async fn logs(&self, instance: Uuid, member: &str, lines: usize) -> Result<Vec<String>, DriverFault> {
+    async fn logs(
+        &self,
+        instance: Uuid,
+        member: &str,
+        lines: u32,
+        since: Option<DateTime<Utc>>,
+    ) -> Result<Tail, DriverFault> {
         let state = self.state();
         let there =
             state.workloads.values().any(|seen| seen.instance_id == instance && seen.member == member);
-        let said = if there { vec![format!("{member}: simulated, so nothing runs")] } else { Vec::new() };
-        Ok(said.into_iter().take(lines).collect())
+        let mut tail = Tail::of(lines);
+        // It was said once, before anybody asked.
+        if there && since.is_none() {
+            let text = format!("{member}: simulated, so nothing runs");
+            tail.push(LogLine { at: DateTime::UNIX_EPOCH, stream: LogStream::Stdout, text });
+        }
+        Ok(tail)
     }
 }
 

@@ -8,12 +8,10 @@ use domain::ErrorCode;
 use node_protocol::{Health, WorkloadReport};
 use serde::Deserialize;
 use serde_json::Value;
-use sqlx::PgConnection;
-use store::allocations;
 use store::app_instances::AppInstance;
-use store::nodes::{self, Node};
+use store::nodes::Node;
 
-use super::found;
+use super::{found, node_of};
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
@@ -52,12 +50,6 @@ async fn reach(
     let health = health(&instance, node.report.as_ref());
     let endpoints = kept.into_iter().map(|kept| endpoint(&node, kept, &health)).collect();
     Ok(Json(InstanceAccess { endpoints }))
-}
-
-async fn node_of(conn: &mut PgConnection, instance: &AppInstance) -> Result<Option<Node>, ApiError> {
-    let Some(allocation) = instance.allocation_id else { return Ok(None) };
-    let Some(allocation) = allocations::find(conn, allocation).await? else { return Ok(None) };
-    Ok(nodes::find(conn, allocation.node_id).await?)
 }
 
 fn endpoint(node: &Node, Kept { name, port }: Kept, health: &str) -> InstanceEndpoint {

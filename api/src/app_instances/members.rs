@@ -8,9 +8,8 @@ use node_protocol::{Health, WorkloadReport, WorkloadState};
 use serde_json::Value;
 use store::app_instances::AppInstance;
 use store::nodes::Node;
-use store::{allocations, nodes};
 
-use super::found;
+use super::{found, node_of};
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
@@ -34,14 +33,7 @@ async fn parts(
     params.finish()?;
     let mut tx = state.read().await?;
     let instance = found(&mut tx, &caller, id).await?;
-    let allocation = match instance.allocation_id {
-        Some(allocation) => allocations::find(&mut tx, allocation).await?,
-        None => None,
-    };
-    let node = match allocation {
-        Some(allocation) => nodes::find(&mut tx, allocation.node_id).await?,
-        None => None,
-    };
+    let node = node_of(&mut tx, &instance).await?;
     tx.rollback().await?;
     let items = node.map(|node| seen(&instance, &node)).transpose()?.unwrap_or_default();
     Ok(Json(Page { items, next_cursor: None }))

@@ -9,11 +9,10 @@ use serde_json::Value;
 use store::apps::{self, App};
 use store::offers;
 use utoipa::openapi::schema::KnownFormat;
-use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
 
 use super::{View, app};
 use crate::caller::Caller;
-use crate::endpoint::{Endpoint, text_as};
+use crate::endpoint::{Endpoint, switch, text_as};
 use crate::error::ApiError;
 use crate::etag::Tagged;
 use crate::paging::Paging;
@@ -38,10 +37,6 @@ pub(super) fn with_view(endpoint: Endpoint) -> Endpoint {
         .query("project_id", text_as(KnownFormat::Uuid), "Whose view: adds what this project may deploy.")
         .query("entitled", switch(), about)
         .refuses(&[ErrorCode::ProjectNotFound])
-}
-
-fn switch() -> RefOr<Schema> {
-    ObjectBuilder::new().schema_type(Type::Boolean).into()
 }
 
 async fn all(

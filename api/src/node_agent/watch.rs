@@ -46,6 +46,13 @@ impl TaskWatch {
         Place { watch: self, node, bell }
     }
 
+    /// Wakes the node's poll in this process; another process's watch finds the task by itself.
+    pub(crate) fn call(&self, node: Uuid) {
+        if let Some((bell, _)) = self.waiting().nodes.get(&node) {
+            bell.notify_one();
+        }
+    }
+
     fn waiting(&self) -> std::sync::MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }

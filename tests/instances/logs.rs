@@ -1,0 +1,128 @@
+//! What an instance writes is read from its node, there and then: within bounds, by those who may, and kept nowhere.
+
+use std::time::Duration;
+
+use agent::{Docker, Simulated, SimulatedFault};
+use engine::RunState;
+use futures::StreamExt;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::nodes::watch;
+use crate::http::project;
+use crate::support::docker::{Engine, PORT};
+use crate::support::platform::{Platform, profile};
+
+fn logs(id: Uuid, query: &str) -> String {
+    project(&format!("/app-instances/{id}/logs{query}"))
+}
+
+fn texts(told: &Value) -> Vec<&str> {
+    told["lines"].as_array().unwrap().iter().map(|line| line["text"].as_str().unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_node_tells_the_last_lines_and_nobody_keeps_them() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
+    platform.succeeds(run).await;
+    let told = platform.http.acting("viewer").get(&logs(id, "?tail=5")).await.with(200);
+    assert_eq!((texts(&told), &told["truncated"]), (vec!["main: simulated, so nothing runs"], &json!(false)));
+    let other = platform.http.get(&logs(id, "?member=sidecar")).await.with(200);
+    assert_eq!(texts(&other), Vec::<&str>::new(), "a member that is not there wrote nothing");
+    let kept: i64 = sqlx::query_scalar("select count(*) from node_tasks where kind = 'diag.logs'")
+        .fetch_one(&platform.story.pool)
+        .await
+        .unwrap();
+    let journal = std::fs::read_to_string(agent.folder.join("journal")).unwrap();
+    assert!(kept == 0 && !journal.contains("simulated, so"), "{kept} {journal}");
+    let bad = platform.http.get(&logs(id, "?tail=0&member=Main!&follow=maybe")).await.with(400);
+    assert_eq!(bad["details"]["errors"].as_array().unwrap().len(), 3, "{bad:#}");
+    agent.end().await;
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_is_read_while_the_node_is_busy_with_the_instance() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    driver.will(SimulatedFault::Hang);
+    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
+    platform.story.until(run, &[RunState::Waiting]).await;
+    let told = platform.http.get(&logs(id, "")).await.with(200);
+    assert_eq!(texts(&told), Vec::<&str>::new(), "it has not begun to write");
+    driver.release(1);
+    platform.succeeds(run).await;
+    agent.end().await;
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_cannot_be_asked_is_named_and_what_is_gone_has_no_log() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    let number = platform.version(&profile(PORT, 30)).await;
+    let (ended, run) = platform.deploy_version(allocation, &number, 1).await;
+    platform.succeeds(run).await;
+    platform.decommission(ended).await;
+    let refused = platform.http.get(&logs(ended, "")).await.with(409);
+    assert_eq!(
+        (&refused["code"], &refused["details"]["state"]),
+        (&json!("state_conflict"), &json!("decommissioned"))
+    );
+    let (id, run) = platform.deploy_version(allocation, &number, 1).await;
+    platform.succeeds(run).await;
+    let folder = agent.kill().await;
+    platform.story.advance(Duration::from_secs(120)).await;
+    watch(&platform).await;
+    let refused = platform.http.get(&logs(id, "")).await;
+    assert_eq!(refused.header("retry-after"), "10");
+    assert_eq!(refused.with(503)["message"], "The node gpu-1 does not answer.");
+    let _ = std::fs::remove_dir_all(folder);
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_real_container_is_heard_on_both_streams_and_followed_as_it_writes() {
+    let Some(engine) = Engine::start().await else { return };
+    let platform = Platform::with_registry().await;
+    let driver = Docker::connect(&engine.host()).await.unwrap();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 0).await;
+    let number = platform.real_version(&engine, &engine.stage.digest, &profile(PORT, 30)).await;
+    let (id, run) = platform.deploy_version(allocation, &number, 0).await;
+    platform.succeeds(run).await;
+    let told = platform.http.get(&logs(id, "")).await.with(200);
+    let of = |text: &str| {
+        told["lines"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|line| line["text"].as_str().unwrap().contains(text))
+            .cloned()
+    };
+    assert_eq!(of("up").unwrap()["stream"], "stderr", "{told:#}");
+    assert_eq!(of("ready").unwrap()["stream"], "stdout", "{told:#}");
+    assert_eq!(texts(&platform.http.get(&logs(id, "?tail=1")).await.with(200)).len(), 1);
+    let followed = reqwest::Client::new()
+        .get(format!("{}{}", platform.door.url, logs(id, "?follow=true&tail=1")))
+        .bearer_auth(platform.http.token())
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(followed.headers()["content-type"], "text/event-stream");
+    let url = platform.url(id).await;
+    assert_eq!(reqwest::get(format!("{url}/nowhere")).await.unwrap().status(), 404);
+    let (mut said, mut stream) = (String::new(), followed.bytes_stream());
+    while !said.contains("response:404") {
+        said.push_str(&String::from_utf8_lossy(&stream.next().await.expect("more to come").unwrap()));
+    }
+    assert_eq!(said.matches("response:404").count(), 1, "each line comes once: {said}");
+    drop(stream);
+    platform.decommission(id).await;
+    agent.end().await;
+    platform.end().await;
+}
