@@ -1,22 +1,38 @@
 //! The client side of the command line: one file per verb, over the platform's public API and its types alone. Data goes
 //! to stdout, talk to stderr.
 
+pub mod apps;
 pub mod audit;
 pub mod client;
 pub mod completions;
 pub mod config;
+pub mod down;
+pub mod entitle;
 pub mod explain;
+pub mod init;
+pub mod lifecycle;
 pub mod login;
+pub mod matrix;
+pub mod open;
 pub mod output;
 pub mod pick;
+pub mod plan;
 pub mod profile;
 pub mod progress;
+pub mod ps;
 pub mod publish;
+pub mod receipt;
 pub mod retry;
+pub mod rollback;
 pub mod session;
+pub mod sse;
+pub mod steps;
+pub mod up;
+pub mod upgrade;
 pub mod validate;
 pub mod wait;
 pub mod whoami;
+pub mod wish;
 pub mod workflows;
 
 use clap::{Args, Subcommand};
@@ -56,10 +72,30 @@ pub enum Verb {
     Login(login::LoginArgs),
     /// Who you are to the platform, and what you may do where
     Whoami,
+    /// The apps your project may deploy, or one with its versions
+    Apps(apps::AppsArgs),
+    /// Let your project use an app, or no longer
+    Entitle(entitle::EntitleArgs),
+    /// What deploying an app or changing an instance would do; nothing is done
+    Plan(plan::PlanArgs),
+    /// Deploy an app and tell where it is reached
+    Up(up::UpArgs),
+    /// Your project's instances
+    Ps(ps::PsArgs),
+    /// Open an instance in a browser, by a tunnel where it takes one
+    Open(open::OpenArgs),
+    /// Bring an instance to another version
+    Upgrade(upgrade::UpgradeArgs),
+    /// Bring an instance back to what ran before
+    Rollback(rollback::RollbackArgs),
+    /// End an instance and everything it holds
+    Down(down::DownArgs),
+    /// That an instance left nothing behind, signed; or check such a receipt
+    Receipt(receipt::ReceiptArgs),
     /// List, show or watch workflow runs
     #[command(subcommand)]
     Workflows(workflows::WorkflowsCommand),
-    /// Retry a run from the step that failed
+    /// Retry a run from the step that failed, or an instance that failed
     Retry(retry::RetryArgs),
     /// Wait until a run has settled; the exit code tells how
     Wait(wait::WaitArgs),
@@ -67,6 +103,8 @@ pub enum Verb {
     Publish(publish::PublishArgs),
     /// What was done and what was refused, newest first
     Audit(audit::AuditArgs),
+    /// Begin a manifest
+    Init(init::InitArgs),
     /// Check manifests on this machine, without a server
     Validate(validate::ValidateArgs),
     /// What an error code means and what to do
@@ -80,6 +118,12 @@ pub async fn run(verb: &Verb, args: &ClientArgs, format: Format) -> Result<(), F
         Verb::Explain(explain) => return explain::run(explain, format),
         Verb::Completions(completions) => return completions::run(completions),
         Verb::Validate(validate) => return validate::run(validate, format),
+        Verb::Init(init) => return init::run(init, args, format),
+        Verb::Receipt(receipt) => {
+            if let Some(checked) = receipt.offline(format) {
+                return checked;
+            }
+        }
         _ => {}
     }
     let surroundings = Surroundings::read()?;
@@ -89,11 +133,23 @@ pub async fn run(verb: &Verb, args: &ClientArgs, format: Format) -> Result<(), F
     let client = Client::open(args, &surroundings)?;
     match verb {
         Verb::Whoami => whoami::run(&client, format).await,
+        Verb::Apps(apps) => apps::run(apps, &client, format).await,
+        Verb::Entitle(entitle) => entitle::run(entitle, &client, format).await,
+        Verb::Plan(plan) => plan::run(plan, &client, format).await,
+        Verb::Up(up) => up::run(up, &client, format).await,
+        Verb::Ps(ps) => ps::run(ps, &client, format).await,
+        Verb::Open(open) => open::run(open, &client, format).await,
+        Verb::Receipt(receipt) => receipt::run(receipt, &client, format).await,
+        Verb::Upgrade(upgrade) => upgrade::run(upgrade, &client, format).await,
+        Verb::Rollback(rollback) => rollback::run(rollback, &client, format).await,
+        Verb::Down(down) => down::run(down, &client, format).await,
         Verb::Workflows(command) => workflows::run(command, &client, format).await,
         Verb::Retry(retry) => retry::run(retry, &client, format).await,
         Verb::Wait(wait) => wait::run(wait, &client, format).await,
         Verb::Publish(publish) => publish::run(publish, &client, format).await,
         Verb::Audit(audit) => audit::run(audit, &client, format).await,
-        Verb::Login(_) | Verb::Explain(_) | Verb::Completions(_) | Verb::Validate(_) => Ok(()),
+        Verb::Login(_) | Verb::Explain(_) | Verb::Completions(_) | Verb::Validate(_) | Verb::Init(_) => {
+            Ok(())
+        }
     }
 }

@@ -3,8 +3,10 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
-use api_types::ErrorEnvelope;
+use api_types::{ErrorEnvelope, RunStatus};
 use serde::Serialize;
+use serde_json::Value;
+use uuid::Uuid;
 
 /// The exit codes a script may rely on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -30,11 +32,29 @@ pub struct Failure {
     /// What the platform's API said, where it was that which refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<Box<ErrorEnvelope>>,
+    /// The run that did not do what it was for, where that is what failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<Box<Operation>>,
+}
+
+/// What somebody needs to know of a run that failed, to find it and to go on.
+#[derive(Debug, Serialize)]
+pub struct Operation {
+    pub workflow_id: Uuid,
+    pub kind: String,
+    pub status: RunStatus,
+    /// The step that it did not get over.
+    pub step: Option<String>,
+    /// What stopped it, as the run has it: a code and a message.
+    pub cause: Option<Value>,
+    pub correlation_id: String,
+    /// Commands that lead on.
+    pub next: Vec<String>,
 }
 
 impl Failure {
     fn new(code: Kind, message: impl Display) -> Failure {
-        Failure { code, message: message.to_string(), answer: None }
+        Failure { code, message: message.to_string(), answer: None, operation: None }
     }
 
     pub fn usage(message: impl Display) -> Failure {
@@ -53,6 +73,10 @@ impl Failure {
         Failure::new(Kind::NotFound, message)
     }
 
+    pub fn conflict(message: impl Display) -> Failure {
+        Failure::new(Kind::Conflict, message)
+    }
+
     pub fn failed(message: impl Display) -> Failure {
         Failure::new(Kind::Failed, message)
     }
@@ -66,7 +90,7 @@ impl Failure {
             429 | 500.. => Kind::Server,
             _ => Kind::Usage,
         };
-        Failure { code, message: answer.message.clone(), answer: Some(Box::new(answer)) }
+        Failure { answer: Some(Box::new(answer.clone())), ..Failure::new(code, answer.message) }
     }
 
     pub fn exit_code(&self) -> ExitCode {

@@ -19,7 +19,7 @@ mod wire;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 
 use crate::cli::config::ConfigCommand;
 use crate::cli::output::{self, Format};
@@ -35,12 +35,6 @@ use crate::role::{agent, dev, doctor, migrate, serve};
 #[derive(Debug, Parser)]
 #[command(version, about, propagate_version = true)]
 struct Cli {
-    /// Read this configuration file
-    #[arg(long, global = true, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// Set one configuration value; may be repeated
-    #[arg(long = "set", global = true, value_name = "SECTION.KEY=VALUE")]
-    set: Vec<String>,
     /// How data and errors are printed
     #[arg(short, long, global = true, value_enum, default_value_t)]
     output: Format,
@@ -50,21 +44,48 @@ struct Cli {
     command: Command,
 }
 
+/// What the commands that run a server here take besides their own flags.
+#[derive(Debug, Args)]
+struct Settings {
+    /// Read this configuration file
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Set one configuration value; may be repeated
+    #[arg(long = "set", global = true, value_name = "SECTION.KEY=VALUE")]
+    set: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+struct With<T: Args> {
+    #[command(flatten)]
+    own: T,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+#[derive(Debug, Args)]
+struct ConfigArgs {
+    #[command(subcommand)]
+    command: ConfigCommand,
+}
+
+#[derive(Debug, Args)]
+struct Nothing {}
+
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run everything on this machine, with a private database
-    Dev(DevArgs),
+    Dev(With<DevArgs>),
     /// Serve the API and drive workflows; never changes the schema
-    Serve(ServeArgs),
+    Serve(With<ServeArgs>),
     /// Run workloads on this machine for the platform
-    Agent(AgentArgs),
+    Agent(With<AgentArgs>),
     /// Bring the database to this version, as its owner
-    Migrate,
+    Migrate(With<Nothing>),
     /// Check the database, the schema, the promises and the workers
-    Doctor(DoctorArgs),
+    Doctor(With<DoctorArgs>),
     /// Show a server's configuration and where it comes from; keep your profiles
-    #[command(subcommand)]
-    Config(ConfigCommand),
+    Config(With<ConfigArgs>),
     #[command(flatten)]
     Client(Verb),
 }
@@ -91,47 +112,58 @@ async fn main() -> ExitCode {
 }
 
 async fn run(cli: &Cli) -> Result<(), Failure> {
-    let overrides = overrides(cli)?;
-    match &cli.command {
-        Command::Config(command) => return cli::config::run(command, &overrides, &cli.client, cli.output),
-        Command::Client(verb) => return Box::pin(cli::run(verb, &cli.client, cli.output)).await,
-        _ => {}
+    if let Command::Client(verb) = &cli.command {
+        return Box::pin(cli::run(verb, &cli.client, cli.output)).await;
+    }
+    let overrides = overrides(&cli.command)?;
+    if let Command::Config(args) = &cli.command {
+        return cli::config::run(&args.own.command, &overrides, &cli.client, cli.output);
     }
     let config = Config::load(&overrides)?;
     let _telemetry = telemetry::start(&config.log, &config.telemetry)?;
     match &cli.command {
-        Command::Dev(args) => Box::pin(dev::run(&config, args)).await,
-        Command::Serve(args) => Box::pin(serve::run(&config, args)).await,
-        Command::Agent(args) => Box::pin(agent::run(args)).await,
-        Command::Migrate => migrate::run(&config).await,
-        Command::Doctor(args) => doctor::run(&config, args, cli.output).await,
+        Command::Dev(args) => Box::pin(dev::run(&config, &args.own)).await,
+        Command::Serve(args) => Box::pin(serve::run(&config, &args.own)).await,
+        Command::Agent(args) => Box::pin(agent::run(&args.own)).await,
+        Command::Migrate(_) => migrate::run(&config).await,
+        Command::Doctor(args) => doctor::run(&config, &args.own, cli.output).await,
         Command::Config(_) | Command::Client(_) => Ok(()),
     }
 }
 
 /// A command's own flags are values of the configuration under another name.
-fn overrides(cli: &Cli) -> Result<Overrides, Failure> {
+fn overrides(command: &Command) -> Result<Overrides, Failure> {
+    let mut named = Vec::new();
+    let mut flag = |name: &str, key: &str, value: Option<String>| {
+        named.extend(value.map(|value| (name.to_owned(), key.to_owned(), value)));
+    };
+    let settings = match command {
+        Command::Dev(With { own, settings }) => {
+            flag("--database-url", "database.url", own.database_url.clone());
+            flag("--port", "server.listen", own.port.map(|port| format!("127.0.0.1:{port}")));
+            settings
+        }
+        Command::Serve(With { own, settings }) => {
+            flag("--database-url", "database.url", own.database_url.clone());
+            flag("--listen", "server.listen", own.listen.clone());
+            settings
+        }
+        Command::Doctor(With { own, settings }) => {
+            flag("--database-url", "database.url", own.database_url.clone());
+            settings
+        }
+        Command::Agent(With { settings, .. }) => settings,
+        Command::Migrate(With { settings, .. }) => settings,
+        Command::Config(With { settings, .. }) => settings,
+        Command::Client(_) => return Ok(Overrides::default()),
+    };
     let mut flags = Vec::new();
-    for pair in &cli.set {
+    for pair in &settings.set {
         let (key, value) = pair
             .split_once('=')
             .ok_or_else(|| Failure::usage(format!("--set {pair}: write it as section.key=value")))?;
         flags.push(("--set".to_owned(), key.to_owned(), value.to_owned()));
     }
-    let mut flag = |name: &str, key: &str, value: Option<String>| {
-        flags.extend(value.map(|value| (name.to_owned(), key.to_owned(), value)));
-    };
-    match &cli.command {
-        Command::Dev(args) => {
-            flag("--database-url", "database.url", args.database_url.clone());
-            flag("--port", "server.listen", args.port.map(|port| format!("127.0.0.1:{port}")));
-        }
-        Command::Serve(args) => {
-            flag("--database-url", "database.url", args.database_url.clone());
-            flag("--listen", "server.listen", args.listen.clone());
-        }
-        Command::Doctor(args) => flag("--database-url", "database.url", args.database_url.clone()),
-        Command::Agent(_) | Command::Migrate | Command::Config(_) | Command::Client(_) => {}
-    }
-    Ok(Overrides { file: cli.config.clone(), flags })
+    flags.extend(named);
+    Ok(Overrides { file: settings.config.clone(), flags })
 }

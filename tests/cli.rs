@@ -1,14 +1,20 @@
 //! The client commands as a script runs them: on a pipe, as a table and as JSON, when all is well and when it is not.
 //! What they print is kept under `tests/snapshots`; ids, times and what else differs each time is written alike.
 
+mod instances;
 mod login;
 mod offline;
 mod profiles;
 mod publish;
+mod reach;
 mod runs;
+mod terminal;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::process::Stdio;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::cluster::Folder;
 use crate::support::process::{Said, gpuaas};
@@ -50,10 +56,69 @@ impl Shell {
         self.command(arguments).output().expect("the binary runs").into()
     }
 
+    /// The same command, on a terminal of its own.
+    pub fn on_terminal(&self, arguments: &[&str]) -> std::process::Command {
+        let command = self.command(arguments);
+        let words = std::iter::once(command.get_program()).chain(command.get_args());
+        let words: Vec<String> = words.map(|word| format!("'{}'", word.to_string_lossy())).collect();
+        let mut terminal = std::process::Command::new("script");
+        terminal.args(["--quiet", "--return", "--command", &words.join(" "), "/dev/null"]);
+        terminal.current_dir("/").env_remove("NO_COLOR");
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => terminal.env(name, value),
+                None => terminal.env_remove(name),
+            };
+        }
+        terminal
+    }
+
+    /// What a person who types this sees on their terminal.
+    pub async fn types(&self, arguments: &[&str], typed: &str) -> Said {
+        let mut command = tokio::process::Command::from(self.on_terminal(arguments));
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a terminal");
+        let mut keyboard = child.stdin.take().expect("piped");
+        keyboard.write_all(typed.as_bytes()).await.expect("typed");
+        let said = child.wait_with_output().await.expect("it ends").into();
+        drop(keyboard);
+        said
+    }
+
     /// The same from within a story: the platform is served by this very process, which must not stand still.
     pub async fn ask(&self, arguments: &[&str]) -> Said {
         let output = tokio::process::Command::from(self.command(arguments)).output().await;
         output.expect("the binary runs").into()
+    }
+}
+
+/// A command that its story leaves running. It ends with the story.
+pub struct Running {
+    child: tokio::process::Child,
+    stdout: tokio::process::ChildStdout,
+    heard: String,
+}
+
+impl Running {
+    pub fn start(command: std::process::Command) -> Running {
+        let mut command = tokio::process::Command::from(command);
+        let mut child = command.stdout(Stdio::piped()).kill_on_drop(true).spawn().expect("the binary runs");
+        let stdout = child.stdout.take().expect("piped");
+        Running { child, stdout, heard: String::new() }
+    }
+
+    /// Returns once it has said so, with all it said until then.
+    pub async fn says(&mut self, words: &str) -> &str {
+        let mut bytes = [0; 4096];
+        while !self.heard.contains(words) {
+            let read = self.stdout.read(&mut bytes).await.expect("stdout");
+            assert!(read > 0, "it ended without a word of {words:?}: {}", self.heard);
+            self.heard.push_str(&String::from_utf8_lossy(&bytes[..read]));
+        }
+        &self.heard
+    }
+
+    pub async fn end(mut self) {
+        self.child.kill().await.expect("it can be ended");
     }
 }
 
@@ -65,7 +130,8 @@ pub fn told(said: &Said) -> String {
 }
 
 /// `x` stands for a hexadecimal digit, `d` for a decimal one; all other letters for themselves.
-const MASKS: &[&str] = &["xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", "dddd-dd-ddTdd:dd:dd", "dd:dd:dd", "d.ds"];
+const MASKS: &[&str] =
+    &["xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", "xxxxxxxx…xxxx", "dddd-dd-ddTdd:dd:dd", "dd:dd:dd", "d.ds"];
 
 /// Every place where a mask fits, with zeros for its digits: columns stay where they were.
 fn masked(text: &str) -> String {

@@ -35,7 +35,7 @@ mod worker;
 
 pub use app::{App, Manifest, SupportedModes, Ui, UiExtensionKind};
 pub use artifact::{ArtifactKind, ArtifactSlot, SourceType};
-pub use document::{Format, MAX_BYTES};
+pub use document::{Format, MAX_BYTES, value};
 pub use health::{Health, HealthKind};
 pub use instance::{Granted, LaunchValues, Wanted};
 pub use package::{MAX_PACKAGES, package_problem};

@@ -1,11 +1,12 @@
 //! Speaking to the platform: one place that knows its address, brings the token, and turns refusals into failures with
 //! the right exit code. A token that has expired is renewed once, where the issuer gave the means to.
 
+use std::io::{self, IsTerminal};
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use api_types::ErrorEnvelope;
+use api_types::{ErrorEnvelope, Page};
 use domain::{ErrorCode, Secret};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde::Serialize;
@@ -14,6 +15,7 @@ use uuid::Uuid;
 
 use super::ClientArgs;
 use super::login::oauth;
+use super::output;
 use super::profile::{Profiles, check_name};
 use super::session::Session;
 use crate::config::Surroundings;
@@ -22,6 +24,8 @@ use crate::failure::Failure;
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// Longer than the longest `?wait=`. Streams are read for as long as they last.
 const ANSWER_LIMIT: Duration = Duration::from_secs(90);
+/// How many pages of a list are read, two hundred items each.
+const PAGES: usize = 25;
 
 pub struct Client {
     http: reqwest::Client,
@@ -32,6 +36,7 @@ pub struct Client {
     /// None where the token came from the environment: then it is not ours to renew.
     session: Mutex<Option<Session>>,
     token: Option<Secret<String>>,
+    no_input: bool,
 }
 
 impl Client {
@@ -53,15 +58,29 @@ impl Client {
             surroundings: surroundings.clone(),
             session: Mutex::new(session),
             token,
+            no_input: args.no_input,
         })
     }
 
     /// A route of the project that was named by flag, environment or profile.
     pub fn in_project(&self, path: &str) -> Result<String, Failure> {
-        let project = self.project.as_deref().ok_or_else(|| {
+        Ok(format!("/api/v1/projects/{}{path}", self.project()?))
+    }
+
+    pub fn project(&self) -> Result<&str, Failure> {
+        self.project.as_deref().ok_or_else(|| {
             Failure::usage("which project? Name it with --project ID, GPUAAS_PROJECT, or `gpuaas config set --project ID`")
-        })?;
-        Ok(format!("/api/v1/projects/{project}{path}"))
+        })
+    }
+
+    /// Whether somebody sits there who can be asked.
+    pub fn may_ask(&self) -> bool {
+        !self.no_input && io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
+    /// Whether talk may have colours.
+    pub fn may_paint(&self) -> bool {
+        !self.surroundings.no_color && io::stderr().is_terminal()
     }
 
     pub async fn get<T: DeserializeOwned>(&self, path: &str, query: &[(&str, String)]) -> Result<T, Failure> {
@@ -71,11 +90,47 @@ impl Client {
         body(answer).await
     }
 
+    /// All of a list, page by page, as long as it is not endless. What is beyond that is said to be there.
+    pub async fn list<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &[(&str, String)],
+    ) -> Result<Vec<T>, Failure> {
+        let mut all = Vec::new();
+        let mut cursor = None;
+        for _ in 0..PAGES {
+            let mut query = query.to_vec();
+            query.push(("limit", "200".to_owned()));
+            query.extend(cursor.map(|cursor| ("cursor", cursor)));
+            let page: Page<T> = self.get(path, &query).await?;
+            all.extend(page.items);
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                return Ok(all);
+            }
+        }
+        output::say(&format!("there are more than these {}", all.len()));
+        Ok(all)
+    }
+
     /// A change. Its key makes it safe to send again should the answer get lost on the way.
     pub async fn post<T: DeserializeOwned>(&self, path: &str, sent: &impl Serialize) -> Result<T, Failure> {
+        self.change(Method::POST, path, sent).await
+    }
+
+    pub async fn put<T: DeserializeOwned>(&self, path: &str, sent: &impl Serialize) -> Result<T, Failure> {
+        self.change(Method::PUT, path, sent).await
+    }
+
+    async fn change<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        sent: &impl Serialize,
+    ) -> Result<T, Failure> {
         let key = Uuid::new_v4().to_string();
         let answer = self.send(|http| {
-            let request = http.request(Method::POST, self.at(path)).timeout(ANSWER_LIMIT);
+            let request = http.request(method.clone(), self.at(path)).timeout(ANSWER_LIMIT);
             request.header("x-idempotency-key", &key).json(sent)
         });
         body(answer.await?).await

@@ -7,10 +7,13 @@ use std::io::{self, Write};
 
 use api_types::{ErrorEnvelope, Invalid};
 use clap::ValueEnum;
+use domain::ErrorCode;
+use domain::placement::Row;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::failure::Failure;
+use super::matrix;
+use crate::failure::{Failure, Operation};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Format {
@@ -65,6 +68,11 @@ pub fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
+/// A question; the answer comes on the same line.
+pub fn ask(question: &str) {
+    let _ = write!(io::stderr(), "{question}");
+}
+
 pub fn error(format: Format, failure: &Failure) {
     let value = serde_json::json!({ "error": failure });
     match format {
@@ -74,6 +82,9 @@ pub fn error(format: Format, failure: &Failure) {
             say(&format!("error: {}", failure.message.replace('\n', "\nerror: ")));
             if let Some(answer) = &failure.answer {
                 evidence(answer);
+            }
+            if let Some(operation) = &failure.operation {
+                way_on(operation);
             }
         }
     }
@@ -98,6 +109,14 @@ fn evidence(answer: &ErrorEnvelope) {
             if actions.is_empty() { "nothing".to_owned() } else { actions.join(", ") }
         ));
     }
+    if answer.code == ErrorCode::EntitlementRequired {
+        say("  next: a project admin runs `gpuaas entitle APP`");
+    }
+    let matrix = answer.details.get("matrix").cloned().unwrap_or_default();
+    let matrix: Vec<Row> = serde_json::from_value(matrix).unwrap_or_default();
+    for line in matrix::table(&matrix, None).lines() {
+        say(&format!("  {line}"));
+    }
     say(&format!(
         "  {} · gpuaas explain {} · correlation id {}",
         answer.code.status(),
@@ -106,7 +125,17 @@ fn evidence(answer: &ErrorEnvelope) {
     ));
 }
 
-fn table(heading: &[&str], rows: &[Vec<String>]) -> String {
+fn way_on(operation: &Operation) {
+    say(&format!(
+        "  {} {} · correlation id {}",
+        operation.kind, operation.workflow_id, operation.correlation_id
+    ));
+    if !operation.next.is_empty() {
+        say(&format!("  next: {}", operation.next.join(" · ")));
+    }
+}
+
+pub fn table(heading: &[&str], rows: &[Vec<String>]) -> String {
     let heading: Vec<String> = heading.iter().map(|title| title.to_uppercase()).collect();
     let lines: Vec<&Vec<String>> = std::iter::once(&heading).chain(rows).collect();
     let width = |column: usize| {

@@ -1,18 +1,22 @@
-//! `gpuaas retry`: asks a run to go on from the step that failed; one that has finished is tried again as a new run.
+//! `gpuaas retry`: asks a run to go on from the step that failed; one that has finished is tried again as a new run. An
+//! instance that failed takes up what failed.
 
-use api_types::{Operate, Operated};
+use api_types::{AppInstanceWithRun, Operate, Operated, WorkflowHandle};
 use clap::Args;
+use serde::Serialize;
+use uuid::Uuid;
 
 use super::client::Client;
 use super::output::{self, Format};
 use super::workflows::word;
 use super::{pick, wait};
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 
 #[derive(Debug, Args)]
 pub struct RetryArgs {
-    /// The run's id, or its beginning
-    run: String,
+    /// The run's id or its beginning; or an instance, by its name too
+    #[arg(value_name = "RUN|INSTANCE")]
+    what: String,
     /// Why; kept with the act for whoever reads the history
     #[arg(long)]
     reason: Option<String>,
@@ -22,14 +26,39 @@ pub struct RetryArgs {
 }
 
 pub async fn run(args: &RetryArgs, client: &Client, format: Format) -> Result<(), Failure> {
-    let id = pick::workflow(client, &args.run).await?;
-    let path = client.in_project(&format!("/workflows/{id}/retry"))?;
-    let operated: Operated = client.post(&path, &Operate { reason: args.reason.clone() }).await?;
-    let handle = &operated.workflow;
+    let reason = Operate { reason: args.reason.clone() };
+    match retry_run(args, client, &reason).await {
+        Ok(operated) => tell(args, client, &operated.workflow, &operated, format).await,
+        // No run, so it is the name of an instance, or its id.
+        Err(failure) if matches!(failure.code, Kind::Usage | Kind::NotFound) => {
+            let instance = pick::instance(client, &args.what).await.map_err(|other| {
+                // Of a whole id that is nothing here, what was said first is as true.
+                if args.what.parse::<Uuid>().is_ok() { failure } else { other }
+            })?;
+            let path = client.in_project(&format!("/app-instances/{}/retry", instance.id))?;
+            let begun: AppInstanceWithRun = client.post(&path, &reason).await?;
+            tell(args, client, &begun.workflow, &begun, format).await
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+async fn retry_run(args: &RetryArgs, client: &Client, reason: &Operate) -> Result<Operated, Failure> {
+    let id = pick::workflow(client, &args.what).await?;
+    client.post(&client.in_project(&format!("/workflows/{id}/retry"))?, reason).await
+}
+
+async fn tell(
+    args: &RetryArgs,
+    client: &Client,
+    handle: &WorkflowHandle,
+    answer: &impl Serialize,
+    format: Format,
+) -> Result<(), Failure> {
     if args.wait {
         output::say(&format!("{} {} is {}", handle.kind, handle.id, word(&handle.status)));
         return wait::until_settled(client, handle.id, wait::LONGEST, format).await;
     }
     let row = vec![handle.id.to_string(), handle.kind.clone(), word(&handle.status)];
-    output::print(format, &["id", "kind", "status"], &[row], &operated)
+    output::print(format, &["id", "kind", "status"], &[row], answer)
 }

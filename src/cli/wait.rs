@@ -62,6 +62,6 @@ pub async fn until_settled(
 }
 
 /// It has finished, or nothing happens any more until somebody acts.
-fn is_settled(status: RunStatus) -> bool {
+pub fn is_settled(status: RunStatus) -> bool {
     !matches!(status, RunStatus::Queued | RunStatus::Running | RunStatus::Waiting | RunStatus::Compensating)
 }

@@ -1,6 +1,5 @@
 //! `gpuaas workflows`: the runs of a project as a list, one with its steps, or one as it goes on.
 
-mod events;
 mod list;
 mod show;
 mod watch;

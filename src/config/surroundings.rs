@@ -15,6 +15,8 @@ pub struct Surroundings {
     pub url: Option<String>,
     pub token: Option<String>,
     pub project: Option<String>,
+    /// Said by `NO_COLOR`, whatever its value.
+    pub no_color: bool,
 }
 
 impl Surroundings {
@@ -37,6 +39,7 @@ impl Surroundings {
             url: text("GPUAAS_BASE_URL"),
             token: text("GPUAAS_TOKEN"),
             project: text("GPUAAS_PROJECT"),
+            no_color: text("NO_COLOR").is_some(),
         })
     }
 }

@@ -62,6 +62,15 @@ struct Field {
     value: Node,
 }
 
+/// Any YAML or JSON as a plain value, under the same rules: what can be read in two ways is refused.
+pub fn value(text: &str, format: Format) -> Result<Value, Problem> {
+    let document = Document::read(text, format)?;
+    match document.problems.first() {
+        Some(problem) => Err(problem.clone()),
+        None => Ok(document.value()),
+    }
+}
+
 impl Document {
     /// The text as a tree, or the one place where it stops being JSON or YAML.
     pub(super) fn read(text: &str, format: Format) -> Result<Document, Problem> {
