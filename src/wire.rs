@@ -21,6 +21,7 @@ use engine::{Engine, Kind, Workers};
 use sqlx::postgres::PgConnectOptions;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use workflows::sequencer::Hints;
 
 use crate::config::{self, Auth, Config};
 use crate::failure::Failure;
@@ -115,7 +116,12 @@ pub struct Front {
 }
 
 /// Answers requests until `closing` is cancelled and the last one is done.
-pub async fn api(front: Front, engine: Engine, closing: CancellationToken) -> Result<(), api::ServeError> {
+pub async fn api(
+    front: Front,
+    engine: Engine,
+    hints: Hints,
+    closing: CancellationToken,
+) -> Result<(), api::ServeError> {
     let build = api::Build {
         name: env!("CARGO_PKG_NAME"),
         version: env!("CARGO_PKG_VERSION"),
@@ -124,6 +130,7 @@ pub async fn api(front: Front, engine: Engine, closing: CancellationToken) -> Re
     };
     let mut state = api::State::new(engine, build, front.keys)
         .receiving_within(front.receive_within)
+        .hinting(hints)
         .with_console(front.console);
     if let Some(depot) = front.depot {
         state = state.with_depot(depot);

@@ -17,6 +17,7 @@ mod dev_secrets;
 mod dev_start;
 mod dev_stop;
 mod durable;
+mod events;
 mod http;
 mod identity;
 mod instances;

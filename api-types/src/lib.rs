@@ -33,6 +33,7 @@ pub mod service_account;
 pub mod signing_key;
 pub mod submission;
 pub mod token;
+pub mod trace;
 pub mod workflow;
 pub mod wrapping;
 
@@ -82,6 +83,7 @@ pub use service_account::{
 pub use signing_key::{NewSigningKey, SigningKey};
 pub use submission::{ApproveSubmission, RejectSubmission, Submission, SubmissionDetail, SubmissionStatus};
 pub use token::{AccessToken, OAuthError, ServiceAccountTokenRequest, TokenExchangeRequest};
+pub use trace::{TraceEntry, TraceKind};
 pub use workflow::{
     Attempt, AttemptOutcome, RunStatus, Step, StepKind, StepState, StuckCause, StuckCode, WorkflowHandle,
     WorkflowRun, WorkflowRunDetail,

@@ -91,6 +91,7 @@ impl<T> Mutation<T> {
         }
         self.tx.commit().await?;
         self.state.identity.distrust();
+        self.state.hints.written();
         Ok(answer.into_response())
     }
 

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use api_types::{ErrorEnvelope, Problem};
 use axum::Json;
 use axum::http::Method;
-use domain::ErrorCode;
+use domain::{CorrelationId, ErrorCode};
 use serde_json::Value;
 use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::example::ExampleBuilder;
@@ -179,7 +179,11 @@ fn path_params(path: &str) -> impl Iterator<Item = &str> {
 }
 
 fn path_param(name: &str) -> ParameterBuilder {
-    let schema = if name.ends_with("id") { text_as(KnownFormat::Uuid) } else { text() };
+    let schema = match name {
+        "correlation_id" => text_like(CorrelationId::PATTERN),
+        name if name.ends_with("id") => text_as(KnownFormat::Uuid),
+        _ => text(),
+    };
     ParameterBuilder::new()
         .name(name)
         .parameter_in(ParameterIn::Path)

@@ -14,7 +14,7 @@ use axum::{Extension, Router, middleware};
 use domain::Permission::{
     AllocationsManage, AllocationsRead, AppsArtifactPublish, AppsArtifactRead, AppsArtifactRevoke,
     AppsCatalogRead, AppsEntitlementManage, AppsEntitlementRead, AppsInstanceCreate, AppsInstanceRead,
-    AppsManifestSubmit, AppsVersionManage, AuditRead, IamMemberManage, IamServiceAccountManage,
+    AppsManifestSubmit, AppsVersionManage, AuditRead, EventsRead, IamMemberManage, IamServiceAccountManage,
     IamServiceAccountRead, NodesManage, WorkflowsOperate, WorkflowsRead,
 };
 use store::app_artifacts::AppArtifact;
@@ -29,10 +29,11 @@ use crate::error::ApiError;
 use crate::gate::{Gate, Place, gate};
 use crate::state::State;
 use crate::{
-    action, allocations, app_instances, artifacts, audit, auth, body, catalog, console, edge, entitlements,
-    federated_trusts, health, leftovers, manifest_check, manifests, me, members, metrics, node_agent, nodes,
-    openapi, organizations, platform_releases, policies, projects, registry, roles, schedules,
-    service_accounts, signing_keys, submissions, uploads, wait, workflows, wrapping,
+    action, allocations, app_instances, artifacts, asyncapi, audit, auth, body, catalog, console, edge,
+    entitlements, events, federated_trusts, health, leftovers, manifest_check, manifests, me, members,
+    metrics, node_agent, nodes, openapi, organizations, platform_releases, policies, projects, registry,
+    roles, schedules, service_accounts, signing_keys, submissions, traces, uploads, wait, workflows,
+    wrapping,
 };
 
 pub(crate) const ROOT: &str = "/api/v1";
@@ -148,8 +149,10 @@ pub(crate) fn routes() -> Vec<Route> {
         post  (ADMIN,        "/schedules/{name}/pause",            WorkflowsOperate,        schedules::pause()),
         post  (ADMIN,        "/schedules/{name}/resume",           WorkflowsOperate,        schedules::resume()),
 
+        get   (PROJECT,      "/events",                            EventsRead,              events::list()),
         get   (PROJECT,      "/audit",                             AuditRead,               audit::list()),
         get   (ADMIN,        "/audit",                             AuditRead,               audit::list()),
+        get   (ROOT,         "/trace/{correlation_id}",            SignedIn,                traces::show()),
 
         get   (PROJECT,      "/app-artifacts",                     AppsArtifactRead,        artifacts::list()),
         post  (PROJECT,      "/app-artifacts",                     AppsArtifactPublish,     artifacts::register()),
@@ -206,7 +209,8 @@ pub fn router(state: State, extra: Router) -> Router {
         .route("/readyz", plain_get(health::readyz))
         .route("/version", plain_get(health::version))
         .route("/metrics", plain_get(metrics::scrape))
-        .route("/api/v1/openapi.json", plain_get(openapi::serve));
+        .route("/api/v1/openapi.json", plain_get(openapi::serve))
+        .route("/api/v1/asyncapi.json", plain_get(asyncapi::serve));
     let mut slow = Router::new();
     for route in routes() {
         let mounted = route.mount(&state);

@@ -14,10 +14,12 @@ use engine::Engine;
 use sqlx::{PgPool, PgTransaction};
 use tokio_util::sync::CancellationToken;
 use workflows::TaskSigners;
+use workflows::sequencer::Hints;
 
 use crate::console::Console;
 use crate::depot::Depot;
 use crate::error::ApiError;
+use crate::events::EventWatch;
 use crate::identity::Identity;
 use crate::metrics::Metrics;
 use crate::node_agent::TaskWatch;
@@ -65,6 +67,9 @@ pub struct Held {
     pub(crate) console: Console,
     pub(crate) signers: TaskSigners,
     pub(crate) tasks: Arc<TaskWatch>,
+    /// Where this process's sequencer hears that something may have been told.
+    pub(crate) hints: Hints,
+    pub(crate) events: Arc<EventWatch>,
     pub(crate) draining: CancellationToken,
     /// The longest that the head of a request, and then its body, may take to arrive.
     pub(crate) receive_within: Duration,
@@ -86,6 +91,8 @@ impl State {
             depot: None,
             signers: TaskSigners::new(keys.sealer.clone()),
             tasks: Arc::default(),
+            hints: Hints::default(),
+            events: Arc::default(),
             keys,
             engine,
             build,
@@ -96,6 +103,13 @@ impl State {
     #[must_use]
     pub fn receiving_within(mut self, receive_within: Duration) -> State {
         self.held().receive_within = receive_within;
+        self
+    }
+
+    /// Shares hints with the sequencer of this process.
+    #[must_use]
+    pub fn hinting(mut self, hints: Hints) -> State {
+        self.held().hints = hints;
         self
     }
 

@@ -191,6 +191,10 @@ pub struct CloudEvent {
     pub correlationid: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
+    /// Its place among the events of its project, without gaps; twenty digits, so that texts sort as numbers do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^[0-9]{20}$")]
+    pub sequence: Option<String>,
     /// The resource's public form; never a secret.
     pub data: Value,
 }
@@ -211,8 +215,21 @@ impl CloudEvent {
             projectid,
             correlationid: event.correlation_id,
             traceparent: event.traceparent,
+            sequence: None,
             data: event.data,
         }
+    }
+
+    /// With its place in the order, once it has one.
+    #[must_use]
+    pub fn numbered(mut self, seq: Option<i64>) -> CloudEvent {
+        self.sequence = seq.map(|seq| format!("{seq:020}"));
+        self
+    }
+
+    /// Its place in the order; 0 while it has none.
+    pub fn seq(&self) -> i64 {
+        self.sequence.as_deref().and_then(|digits| digits.parse().ok()).unwrap_or_default()
     }
 }
 
@@ -277,13 +294,15 @@ mod tests {
         let (org, project) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let data = json!({ "id": 7, "access_token": "hush" });
         let told = NewEvent::of_project((org, project), EventType::VersionStaged, "v7", &data, "c-1");
-        let sent = CloudEvent::new(Uuid::from_u128(9), DateTime::UNIX_EPOCH, told);
+        let sent = CloudEvent::new(Uuid::from_u128(9), DateTime::UNIX_EPOCH, told).numbered(Some(42));
+        assert_eq!(sent.seq(), 42);
         assert_eq!(
             serde_json::to_value(sent).unwrap(),
             json!({
                 "specversion": "1.0", "id": Uuid::from_u128(9), "source": format!("/projects/{project}"),
                 "type": "apps.version.staged", "subject": "v7", "time": "1970-01-01T00:00:00Z",
                 "datacontenttype": "application/json", "orgid": org, "projectid": project, "correlationid": "c-1",
+                "sequence": "00000000000000000042",
                 "data": { "id": 7, "access_token": "[redacted]" },
             })
         );

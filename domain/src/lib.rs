@@ -44,7 +44,7 @@ pub use node::NodeStatus;
 pub use node_task::TaskStatus;
 pub use permission::{Permission, PermissionSet, ProjectPermission};
 pub use policy::{PolicyKey, PolicyLayer};
-pub use principal::{ActorType, Demand, Grant, Principal, Refusal, authorize};
+pub use principal::{ActorType, Demand, Grant, Principal, Reach, Refusal, authorize};
 pub use role::{OrganizationRole, PlatformRole, ProjectRole};
 pub use runtime::{ControlPlaneScope, OperatingMode, RuntimeBackend, TenantBoundaryMode};
 pub use scope::Scope;

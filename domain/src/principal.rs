@@ -50,6 +50,22 @@ pub struct Grant {
     pub reaches_inside: bool,
 }
 
+/// Everywhere a principal holds one key, for what lies in no place that a path names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// The platform and all that is on it.
+    pub everything: bool,
+    /// Organizations with all their projects.
+    pub orgs: Vec<Uuid>,
+    pub projects: Vec<Uuid>,
+}
+
+impl Reach {
+    pub fn is_empty(&self) -> bool {
+        !self.everything && self.orgs.is_empty() && self.projects.is_empty()
+    }
+}
+
 /// Why a principal may not do something. The order of the variants is the order in which they are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
@@ -73,6 +89,19 @@ impl Principal {
     /// Whether any place at all gives the key.
     pub fn holds_somewhere(&self, key: Permission) -> bool {
         self.grants.iter().any(|grant| grant.keys.contains(key))
+    }
+
+    /// Everywhere the key is held. A grant that does not reach inside its place reaches nothing here.
+    pub fn reach(&self, key: Permission) -> Reach {
+        let mut reach = Reach::default();
+        for grant in self.grants.iter().filter(|grant| grant.reaches_inside && grant.keys.contains(key)) {
+            match grant.scope {
+                Scope::Platform => reach.everything = true,
+                Scope::Organization { org } => reach.orgs.push(org),
+                Scope::Project { project, .. } => reach.projects.push(project),
+            }
+        }
+        reach
     }
 
     /// The role under which the principal acts in a place, as the audit log tells it: the one given there, or else
@@ -184,6 +213,18 @@ mod tests {
         let catalog = asks(Permission::AppsCatalogRead);
         assert_eq!(authorize(&member, catalog, Scope::Organization { org: ORG }), Ok(()));
         assert_eq!(authorize(&member, catalog, HERE), Err(Refusal::Invisible));
+    }
+
+    #[test]
+    fn a_key_reaches_as_far_as_its_grant() {
+        let key = Permission::EventsRead;
+        let reach = Reach { projects: vec![Uuid::from_u128(2)], ..Reach::default() };
+        assert_eq!(in_project(ProjectRole::Viewer).reach(key), reach);
+        assert!(in_project(ProjectRole::Viewer).reach(Permission::WebhooksManage).is_empty());
+        let reach = Reach { orgs: vec![ORG], ..Reach::default() };
+        assert_eq!(in_organization(OrganizationRole::Viewer).reach(key), reach);
+        assert!(in_organization(OrganizationRole::Member).reach(Permission::AppsCatalogRead).is_empty());
+        assert!(on_platform(PlatformRole::PlatformOps).reach(key).everything);
     }
 
     #[test]

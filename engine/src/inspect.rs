@@ -9,6 +9,7 @@ mod lock;
 mod processes;
 mod pulse;
 mod runs;
+mod trace;
 
 use chrono::{DateTime, Utc};
 use serde::de::value::{Error as WordError, StrDeserializer};
@@ -24,6 +25,7 @@ pub use lock::lock;
 pub use processes::{NeededKind, Process, needed_kinds, processes, queue_is_quiet};
 pub use pulse::{Pulse, pulse};
 pub use runs::{RunFilter, runs};
+pub use trace::{TraceFilter, Traced, traced_runs, traced_steps};
 
 /// A run as lists show it: everything but its input, output and steps.
 #[derive(Debug, Clone)]

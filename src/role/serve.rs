@@ -18,6 +18,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
+use workflows::sequencer::{Hints, Sequencer};
 
 use crate::config::Config;
 use crate::failure::Failure;
@@ -91,6 +92,7 @@ pub struct Serving {
     closing: CancellationToken,
     api: Option<JoinHandle<Result<(), api::ServeError>>>,
     workers: Option<Workers>,
+    sequencer: Sequencer,
 }
 
 impl Serving {
@@ -99,8 +101,10 @@ impl Serving {
         workflows::declare_schedules(&engine).await.map_err(Failure::server)?;
         let closing = CancellationToken::new();
         let workers = env.map(|env| wire::workers(&engine, env));
-        let api = front.map(|front| tokio::spawn(wire::api(front, engine.clone(), closing.clone())));
-        Ok(Serving { engine, closing, api, workers })
+        let hints = Hints::default();
+        let sequencer = Sequencer::start(&engine, &hints);
+        let api = front.map(|front| tokio::spawn(wire::api(front, engine.clone(), hints, closing.clone())));
+        Ok(Serving { engine, closing, api, workers, sequencer })
     }
 
     /// Returns once this process also drives runs, if it is to.
@@ -143,6 +147,7 @@ impl Serving {
             _ = async { tokio::join!(finish_requests, finish_steps) } => {}
             () = stop.hurried.cancelled() => warn!("stopped without waiting for open work"),
         }
+        self.sequencer.stop().await;
         let out_of_patience = async {
             stop.hurried.cancelled().await;
             tokio::time::sleep(LAST_PATIENCE).await;

@@ -2,7 +2,8 @@
 //! connection, so that the caller's transaction decides what commits together.
 //!
 //! [`migrate`] owns the schema's version and the serving role's rights; [`roles`] and [`server`] ask the
-//! database server itself. [`principals`] reads across the tables of identity: who may do what, at one moment.
+//! database server itself. [`principals`] reads across the tables of identity: who may do what, at one moment;
+//! [`trace`] across all that carry a correlation id.
 
 pub mod allocations;
 pub mod app_artifacts;
@@ -47,6 +48,7 @@ pub mod smoke_runs;
 pub mod submissions;
 pub mod task_signers;
 pub mod teardowns;
+pub mod trace;
 pub mod trust_demands;
 pub mod used_assertions;
 pub mod used_node_assertions;

@@ -1,4 +1,13 @@
 //! The outbox: events, appended in the transaction of the change they tell of. A change that rolls back tells nothing.
+//! They are numbered after that, project by project, and read by their numbers.
+
+mod forget;
+mod number;
+mod read;
+
+pub use forget::{forget, projects_before};
+pub use number::{number, waiting};
+pub use read::{Extent, Filter, extent, progress, told};
 
 use chrono::{DateTime, Utc};
 use domain::EventType;
@@ -30,10 +39,12 @@ pub async fn insert(conn: &mut PgConnection, event: &NewEvent) -> sqlx::Result<U
 }
 
 /// An event as the table keeps it.
+#[derive(sqlx::FromRow)]
 struct Row {
     id: Uuid,
     project_id: Uuid,
     org_id: Option<Uuid>,
+    seq: Option<i64>,
     kind: String,
     subject: String,
     data: Value,
@@ -51,7 +62,7 @@ pub async fn about(
 ) -> sqlx::Result<Vec<CloudEvent>> {
     let rows = sqlx::query_as!(
         Row,
-        "select id, project_id, org_id, type as kind, subject, data, correlation_id, traceparent, at from outbox
+        "select id, project_id, org_id, seq, type as kind, subject, data, correlation_id, traceparent, at from outbox
          where subject = $1 and project_id = $2 and ($3::uuid is null or id > $3) order by id limit $4",
         subject,
         project,
@@ -67,5 +78,5 @@ fn shown(row: Row) -> sqlx::Result<CloudEvent> {
     let kind: EventType = row.kind.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
     let owner = (row.org_id.unwrap_or_default(), row.project_id);
     let event = NewEvent::of_project(owner, kind, &row.subject, &row.data, &row.correlation_id);
-    Ok(CloudEvent::new(row.id, row.at, event.traced(row.traceparent)))
+    Ok(CloudEvent::new(row.id, row.at, event.traced(row.traceparent)).numbered(row.seq))
 }

@@ -171,6 +171,7 @@ fn filled(template: &str) -> String {
         ("{name}", "nothing".to_owned()),
         ("{token}", "nothing".to_owned()),
         ("{slug}", "nothing".to_owned()),
+        ("{correlation_id}", "nothing".to_owned()),
         ("{version}", "0.0.0".to_owned()),
         ("{scope}", "global".to_owned()),
         ("{scope_id}", "global".to_owned()),

@@ -1,5 +1,5 @@
 //! One file per lifecycle action, and the registry that makes them known. A new action is one file and one line here;
-//! one that runs by the clock is declared here too.
+//! one that runs by the clock is declared here too. [`sequencer`] is no run: it numbers what runs and requests tell.
 
 pub mod action;
 pub mod allocation;
@@ -8,6 +8,7 @@ pub mod check_promises;
 pub mod demo;
 pub mod instance;
 pub mod reconcilers;
+pub mod sequencer;
 pub mod version;
 
 pub use activities::{SignerFault, TaskSigners};

@@ -1,0 +1,76 @@
+//! Reads events in their order. Only those that have a number are told, so whoever resumes after a number misses nothing.
+
+use chrono::{DateTime, Utc};
+use domain::EventType;
+use domain::event::CloudEvent;
+use sqlx::{PgConnection, QueryBuilder};
+use uuid::Uuid;
+
+use super::{Row, shown};
+
+/// Which events of a project to tell; every field narrows.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    pub project_id: Uuid,
+    pub types: Vec<EventType>,
+    pub subject: Option<String>,
+    pub correlation_id: Option<String>,
+    pub since: Option<DateTime<Utc>>,
+    /// Only events with a higher number.
+    pub after: i64,
+    pub limit: i64,
+}
+
+/// In their order.
+pub async fn told(conn: &mut PgConnection, filter: &Filter) -> sqlx::Result<Vec<CloudEvent>> {
+    let mut query = QueryBuilder::new(
+        "select id, project_id, org_id, seq, type as kind, subject, data, correlation_id, traceparent, at
+         from outbox where project_id = ",
+    );
+    query.push_bind(filter.project_id).push(" and seq > ").push_bind(filter.after);
+    if !filter.types.is_empty() {
+        let names: Vec<&str> = filter.types.iter().map(|kind| kind.as_str()).collect();
+        query.push(" and type = any(").push_bind(names).push(")");
+    }
+    if let Some(subject) = &filter.subject {
+        query.push(" and subject = ").push_bind(subject);
+    }
+    if let Some(correlation_id) = &filter.correlation_id {
+        query.push(" and correlation_id = ").push_bind(correlation_id);
+    }
+    if let Some(since) = filter.since {
+        query.push(" and at >= ").push_bind(since);
+    }
+    query.push(" order by seq limit ").push_bind(filter.limit);
+    let rows: Vec<Row> = query.build_query_as().fetch_all(conn).await?;
+    rows.into_iter().map(shown).collect()
+}
+
+/// Where a project's events begin and end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// The number of the newest event; 0 before the first.
+    pub last: i64,
+    /// Events up to this number are no longer kept.
+    pub forgotten: i64,
+}
+
+pub async fn extent(conn: &mut PgConnection, project: Uuid) -> sqlx::Result<Extent> {
+    let found = sqlx::query_as!(
+        Extent,
+        "select last_seq as last, forgotten from event_counters where project_id = $1",
+        project
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(found.unwrap_or_default())
+}
+
+/// How far each of these projects is numbered, as far as it has events.
+pub async fn progress(conn: &mut PgConnection, projects: &[Uuid]) -> sqlx::Result<Vec<(Uuid, i64)>> {
+    let rows =
+        sqlx::query!("select project_id, last_seq from event_counters where project_id = any($1)", projects)
+            .fetch_all(conn)
+            .await?;
+    Ok(rows.into_iter().map(|row| (row.project_id, row.last_seq)).collect())
+}

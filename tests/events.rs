@@ -1,0 +1,38 @@
+//! What the platform tells the world: in one order, to everybody who follows, and traced back to who set it off.
+
+mod lifecycle;
+mod list;
+mod order;
+mod stream;
+mod trace;
+
+use domain::EventType;
+use domain::event::NewEvent;
+use serde_json::{Value, json};
+use sqlx::PgPool;
+use store::outbox;
+use uuid::Uuid;
+use workflows::sequencer::{Hints, Sequencer};
+
+use crate::http::Http;
+use crate::support::realm::{DEMO, EXAMPLE};
+use crate::support::story::Story;
+
+/// A platform whose events get their numbers.
+async fn sequenced(story: &Story) -> (Http, Sequencer) {
+    let hints = Hints::default();
+    let sequencer = Sequencer::start(&story.engine, &hints);
+    (Http::with(story, |state| state.hinting(hints)).await, sequencer)
+}
+
+fn event(subject: &str, data: &Value) -> NewEvent {
+    NewEvent::of_project((DEMO, EXAMPLE), EventType::VersionStaged, subject, data, "c-events")
+}
+
+/// Tells one event in a transaction of its own.
+async fn tell(pool: &PgPool, subject: &str) -> Uuid {
+    let mut tx = pool.begin().await.unwrap();
+    let id = outbox::insert(&mut tx, &event(subject, &json!({}))).await.unwrap();
+    tx.commit().await.unwrap();
+    id
+}

@@ -1,0 +1,105 @@
+//! What one id set off, as one timeline: whole and in order for those who may read it, and nothing for anybody else.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+use agent::Simulated;
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use axum::http::{Method, Request};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::http::{Http, project};
+use crate::support::docker::PORT;
+use crate::support::platform::{Platform, id_of, profile};
+use crate::support::story::Story;
+
+const TRACE: &str = "/api/v1/trace/c-trace";
+
+fn words<'a>(entries: &'a [Value], field: &str) -> Vec<&'a str> {
+    entries.iter().filter_map(|entry| entry[field].as_str()).collect()
+}
+
+async fn whole(http: &Http, limit: u32) -> Vec<Value> {
+    let (mut all, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page = http.get(&format!("{TRACE}?limit={limit}{cursor}")).await.with(200);
+        all.extend(page["items"].as_array().unwrap().clone());
+        match page["next_cursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => return all,
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deployment_is_traced_from_its_request_to_its_events() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    let number = platform.version(&profile(PORT, 30)).await;
+    let body = json!({
+        "app_slug": "hello", "version": number, "display_name": "hello",
+        "placement_intent": { "allocation_id": allocation },
+    });
+    let operator = platform.http.acting("operator");
+    let mut request = Request::post(project("/app-instances"))
+        .header("x-request-id", "c-trace")
+        .header("content-type", "application/json")
+        .body(Body::from(body.to_string()))
+        .unwrap();
+    // As it is for everybody who comes over a connection.
+    request.extensions_mut().insert(ConnectInfo(SocketAddr::from(([127, 0, 0, 1], 9))));
+    let made = operator.answer_to(request).await.with(202);
+    let run = id_of(&made["workflow"]);
+    platform.succeeds(run).await;
+
+    let all = whole(&operator, 200).await;
+    let kinds: BTreeSet<&str> = words(&all, "kind").into_iter().collect();
+    assert_eq!(kinds, BTreeSet::from(["event", "node_task", "request", "step", "workflow"]));
+    let times = words(&all, "at");
+    assert!(times.is_sorted(), "{times:?}");
+    let of = |kind: &str| -> Vec<Value> { all.iter().filter(|e| e["kind"] == kind).cloned().collect() };
+    assert_eq!(words(&of("request"), "name"), ["create_app_instance"]);
+    let workflow = of("workflow");
+    assert_eq!(
+        (words(&workflow, "name"), words(&workflow, "status")),
+        (vec!["instance.deploy"], vec!["succeeded"])
+    );
+    let told = ["apps.instance.requested", "apps.instance.deploying", "apps.instance.running"];
+    assert_eq!(words(&of("event"), "name"), told);
+    assert_eq!(of("node_task")[0]["workflow_id"], json!(run));
+    assert!(of("step").len() > 5, "{all:#?}");
+    // However small the pages, they are the same timeline.
+    assert_eq!(whole(&operator, 3).await, all);
+    assert_eq!(whole(&platform.http, 7).await, all, "the platform's own people see it too");
+    for nobody in ["neighbour", "stranger", "member"] {
+        let refused = platform.http.acting(nobody).get(TRACE).await.with(404);
+        assert_eq!(refused["code"], "trace_not_found", "{nobody}");
+    }
+    agent.end().await;
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_used_in_two_projects_shows_each_its_own() {
+    let story = Story::new().await;
+    let http = Http::over(&story).await;
+    for (who, at) in [("project-admin", 1_u128), ("neighbour", 2)] {
+        let path = format!("/api/v1/projects/{}/service-accounts", Uuid::from_u128(at));
+        let headers = [("x-request-id", "c-trace")];
+        http.acting(who).send(Method::POST, &path, &headers, Some(json!({ "name": "ci" }))).await.with(201);
+    }
+    for (who, at) in [("project-admin", 1_u128), ("neighbour", 2)] {
+        let all = whole(&http.acting(who), 50).await;
+        assert_eq!(words(&all, "project_id"), [Uuid::from_u128(at).to_string()]);
+    }
+    assert_eq!(whole(&http.acting("owner"), 50).await.len(), 2);
+    // Whoever may not read the audit log does not read it here.
+    http.acting("stranger").get(TRACE).await.with(404);
+    http.get("/api/v1/trace/c-nothing").await.with(404);
+    http.get("/api/v1/trace/no%20id").await.with(404);
+    http.get(&format!("{TRACE}?cursor=tr1.e30")).await.with(400);
+    story.end().await;
+}

@@ -1,0 +1,116 @@
+//! Numbers events, in every process that serves. It is a loop and not a run: runs tell events, and whoever numbers them
+//! must not tell any itself.
+//!
+//! It looks when something was written here, and now and then for what others wrote and left. Two of them do no harm:
+//! the order is kept by the counter of each project, not by who holds the pen. Nothing rests on a session.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::Engine;
+use sqlx::PgPool;
+use store::outbox;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tracing::debug;
+use uuid::Uuid;
+
+/// Each process numbers what it wrote; only what a dead one left waits this long.
+const FLOOR: Duration = Duration::from_secs(1);
+/// What is written within this time is numbered together.
+const GAP: Duration = Duration::from_millis(25);
+/// The most that one transaction numbers, so that a project's counter is never held for long.
+const BATCH: i64 = 1000;
+
+/// How writers and readers of events in one process hear of each other. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Hints {
+    written: Arc<Notify>,
+    numbered: watch::Sender<()>,
+}
+
+impl Default for Hints {
+    fn default() -> Hints {
+        Hints { written: Arc::default(), numbered: watch::Sender::new(()) }
+    }
+}
+
+impl Hints {
+    /// After a commit that may have told something.
+    pub fn written(&self) {
+        self.written.notify_one();
+    }
+
+    /// Changes whenever this process has numbered events.
+    pub fn numbered(&self) -> watch::Receiver<()> {
+        self.numbered.subscribe()
+    }
+}
+
+pub struct Sequencer {
+    closing: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Sequencer {
+    pub fn start(engine: &Engine, hints: &Hints) -> Sequencer {
+        let closing = CancellationToken::new();
+        let task = tokio::spawn(sequence(engine.clone(), hints.clone(), closing.clone()));
+        Sequencer { closing, task }
+    }
+
+    /// What it has not numbered yet, another process does, or the next start.
+    pub async fn stop(self) {
+        self.closing.cancel();
+        if let Err(error) = self.task.await {
+            debug!(%error, "the sequencer ended early");
+        }
+    }
+}
+
+async fn sequence(engine: Engine, hints: Hints, closing: CancellationToken) {
+    let mut rests = engine.rests();
+    loop {
+        match number_all(engine.pool()).await {
+            Ok(0) => {}
+            Ok(_) => hints.numbered.send_replace(()),
+            Err(error) => debug!(%error, "events wait for their numbers"),
+        }
+        tokio::select! {
+            () = closing.cancelled() => return,
+            () = sleep(FLOOR) => continue,
+            () = hints.written.notified() => {}
+            // A run that came to rest or ended has told what it had to tell.
+            _ = rests.recv() => {}
+        }
+        sleep(GAP).await;
+        rests = rests.resubscribe();
+    }
+}
+
+/// Numbers everything that is visible now. Answers how many events that were.
+pub async fn number_all(pool: &PgPool) -> sqlx::Result<i64> {
+    let mut tx = pool.begin().await?;
+    let projects = outbox::waiting(&mut tx).await?;
+    tx.rollback().await?;
+    let mut all = 0;
+    for project in projects {
+        all += number_project(pool, project).await?;
+    }
+    Ok(all)
+}
+
+async fn number_project(pool: &PgPool, project: Uuid) -> sqlx::Result<i64> {
+    let mut all = 0;
+    loop {
+        let mut tx = pool.begin().await?;
+        let found = outbox::number(&mut tx, project, BATCH).await?;
+        tx.commit().await?;
+        all += found;
+        if found < BATCH {
+            return Ok(all);
+        }
+    }
+}
