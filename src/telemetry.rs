@@ -1,7 +1,8 @@
 //! Logs and traces. Logs go to stderr, as JSON or for people; traces go to an OTLP/HTTP collector when one is
-//! configured. Whoever starts this keeps the guard until the end, so that the last spans are sent.
+//! configured. Whoever starts this keeps the guard until the end, so that the last lines are written and the last spans sent.
 
 mod json_lines;
+mod scribe;
 
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig};
@@ -12,12 +13,14 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry, fmt};
 
 use self::json_lines::JsonLines;
+use self::scribe::Scribe;
 use crate::config::{Log, LogFormat, Telemetry};
 use crate::failure::Failure;
 
-/// Sends what is still buffered when dropped.
+/// Sends and writes what is still buffered when dropped: the lines last, so that what goes wrong with the spans is told.
 pub struct Guard {
     traces: Option<SdkTracerProvider>,
+    _lines: scribe::Closing,
 }
 
 pub fn start(log: &Log, telemetry: &Telemetry) -> Result<Guard, Failure> {
@@ -26,21 +29,23 @@ pub fn start(log: &Log, telemetry: &Telemetry) -> Result<Guard, Failure> {
     let spans = traces.as_ref().map(|provider| {
         tracing_opentelemetry::layer().with_tracer(provider.tracer("gpuaas")).with_filter(log.filter.clone())
     });
+    let unable = |error: &dyn std::fmt::Display| Failure::server(format!("cannot start logging: {error}"));
+    let (scribe, closing) = Scribe::start(std::io::stderr()).map_err(|error| unable(&error))?;
     Registry::default()
-        .with(lines(log))
+        .with(lines(log, scribe))
         .with(spans)
         .try_init()
-        .map_err(|error| Failure::server(format!("cannot start logging: {error}")))?;
-    Ok(Guard { traces })
+        .map_err(|error| unable(&error))?;
+    Ok(Guard { traces, _lines: closing })
 }
 
-fn lines(log: &Log) -> Box<dyn Layer<Registry> + Send + Sync> {
+fn lines(log: &Log, scribe: Scribe) -> Box<dyn Layer<Registry> + Send + Sync> {
     let filter = log.filter.clone();
     match log.format {
         LogFormat::Text => {
-            fmt::layer().with_writer(std::io::stderr).with_ansi(log.color).with_filter(filter).boxed()
+            fmt::layer().with_writer(scribe).with_ansi(log.color).with_filter(filter).boxed()
         }
-        LogFormat::Json => JsonLines::to(std::io::stderr).with_filter(filter).boxed(),
+        LogFormat::Json => JsonLines::to(scribe).with_filter(filter).boxed(),
     }
 }
 

@@ -59,7 +59,7 @@ where
                 line.add(fields);
             }
         }
-        let _ = self.writer.make_writer().write_all(line.end().as_bytes());
+        let _ = self.writer.make_writer_for(event.metadata()).write_all(line.end().as_bytes());
     }
 }
 
