@@ -114,12 +114,7 @@ impl From<OperateError> for ApiError {
             OperateError::Conflict { state, allowed, why } => ApiError::new(ErrorCode::StateConflict, why)
                 .with("state", state.as_str())
                 .with("allowed_actions", json!(allowed)),
-            OperateError::TargetBusy(holder) => {
-                ApiError::new(ErrorCode::OperationInProgress, "another run already acts on the same resource")
-                    .with("workflow_id", json!(holder.id))
-                    .with("kind", holder.kind)
-                    .with("status", holder.state.as_str())
-            }
+            OperateError::Start(refusal) => refusal.into(),
             OperateError::Database(error) => error.into(),
         }
     }
@@ -128,7 +123,12 @@ impl From<OperateError> for ApiError {
 impl From<StartError> for ApiError {
     fn from(error: StartError) -> ApiError {
         match error {
-            StartError::TargetBusy(holder) => OperateError::TargetBusy(holder).into(),
+            StartError::TargetBusy(holder) => {
+                ApiError::new(ErrorCode::OperationInProgress, "another run already acts on the same resource")
+                    .with("workflow_id", json!(holder.id))
+                    .with("kind", holder.kind)
+                    .with("status", holder.state.as_str())
+            }
             StartError::Backlog => ApiError::plain(ErrorCode::RateLimited).retry_after(5),
             StartError::Pressure => ApiError::unavailable("The database does not keep up right now."),
             StartError::Engine(EngineError::Database(error)) => error.into(),

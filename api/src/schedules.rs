@@ -24,7 +24,7 @@ pub(crate) fn list() -> Endpoint {
 pub(crate) fn run() -> Endpoint {
     operation("run_schedule", "Start a schedule's workflow now, beside its ticks", start)
         .answers::<WorkflowHandle>(202, "Started; `Location` is where to follow the run.")
-        .refuses(&[ErrorCode::StateConflict])
+        .refuses(&[ErrorCode::OperationInProgress])
 }
 
 pub(crate) fn pause() -> Endpoint {

@@ -4,12 +4,15 @@
 //! simply done. A process whose lease ended claims nothing either.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use serde_json::json;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::journal::{Journal, Kept};
+use crate::payload;
 
 /// What a driver knows of its run from the start.
 #[derive(Debug)]
@@ -50,7 +53,7 @@ pub(crate) struct Wanted {
 pub(crate) async fn claim(
     conn: &mut PgConnection,
     owner: Uuid,
-    asked: &[Wanted],
+    asked: &[&Wanted],
 ) -> sqlx::Result<HashMap<Uuid, Claimed>> {
     let ids: Vec<Uuid> = asked.iter().map(|w| w.run).collect();
     let jobs: Vec<&str> = asked.iter().map(|w| w.job.as_str()).collect();
@@ -127,4 +130,34 @@ pub(crate) async fn claim(
             (r.id, claimed)
         })
         .collect())
+}
+
+/// The run rests without having been driven, until an operator moves it or it is time to try again; its job is done with.
+pub(crate) async fn set_aside(
+    conn: &mut PgConnection,
+    owner: Uuid,
+    wanted: &Wanted,
+    why: &str,
+    again: Option<Duration>,
+) -> sqlx::Result<()> {
+    let detail =
+        json!({"problem": "the run cannot be claimed", "error": payload::clip(why, 1024)}).to_string();
+    sqlx::query!(
+        "with aside as (
+             update engine.run set owner = null, queued_job = null, queued_at = null, cause_detail = $5::text::jsonb,
+                    state = case when $6::float8 is null then 'paused' when unwinding then 'compensating' else 'queued' end,
+                    cause = case when $6::float8 is null then 'crash_loop' else 'backoff' end,
+                    wake_at = engine.now() + make_interval(secs => $6::float8), updated_at = engine.now()
+             where id = $1 and queued_job = $2 and (owner is null or (owner = $3 and token = $4)) returning id
+         ) delete from apalis.jobs where id = $2 and exists (select 1 from aside)",
+        wanted.run,
+        wanted.job,
+        owner,
+        wanted.token,
+        detail,
+        again.map(|again| again.as_secs_f64())
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
 }

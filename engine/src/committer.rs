@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use crate::checkpoint::{self, Checkpoint, Fate, Moved, is_fence};
 use crate::claim::{self, Claimed, Wanted};
-use crate::database::{Database, is_contention, is_outage};
+use crate::database::{Database, is_contention, is_outage, is_timeout};
 use crate::ferry::Ferries;
 use crate::settings::Settings;
 use crate::stats::Stats;
@@ -37,6 +37,9 @@ pub(crate) enum Verdict {
 /// With no more drives than this there is nothing to batch: their checkpoints are written on the spot, which spares
 /// each step two hand-overs between threads.
 const FEW: i64 = 2;
+
+/// When a run whose journal took too long to read is tried again.
+const TOO_SLOW_AGAIN: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 enum Ask {
@@ -117,6 +120,7 @@ struct Lane {
 }
 
 type Pending = (Box<Checkpoint>, oneshot::Sender<Verdict>);
+type Claiming = (Wanted, oneshot::Sender<Option<Claimed>>);
 
 impl Lane {
     async fn run(self: Arc<Lane>, mut asks: mpsc::Receiver<Ask>) {
@@ -162,29 +166,66 @@ impl Lane {
         self.claim(claims).await;
     }
 
-    async fn claim(&self, asks: Vec<(Wanted, oneshot::Sender<Option<Claimed>>)>) {
-        if asks.is_empty() {
-            return;
-        }
-        let (asked, replies): (Vec<Wanted>, Vec<_>) = asks.into_iter().unzip();
+    /// Answers every claim, as `write` answers checkpoints: a run that cannot be read must not hold up the others.
+    async fn claim(&self, asks: Vec<Claiming>) {
+        let mut todo = if asks.is_empty() { Vec::new() } else { vec![asks] };
         let mut patience = Patience::default();
-        let mut claimed = loop {
-            match self.try_claim(&asked).await {
-                Ok(claimed) => break claimed,
-                Err(error) => self.endure(&error, &mut patience).await,
+        while let Some(mut part) = todo.pop() {
+            match self.try_claim(&part).await {
+                Ok(mut claimed) => {
+                    self.stats.wrote(claimed.len());
+                    for (wanted, reply) in part {
+                        let _ = reply.send(claimed.remove(&wanted.run));
+                    }
+                }
+                Err(error) if is_contention(&error) => {
+                    self.stats.contended();
+                    patience.wait().await;
+                    todo.push(part);
+                }
+                // The journal of one run may take longer to read than a statement may.
+                Err(error) if part.len() == 1 && (is_timeout(&error) || !is_outage(&error)) => {
+                    self.set_aside(part, &error).await;
+                }
+                Err(error) if part.len() > 1 && (is_timeout(&error) || !is_outage(&error)) => {
+                    self.stats.split();
+                    todo.push(part.split_off(part.len() / 2));
+                    todo.push(part);
+                }
+                Err(error) => {
+                    self.endure(&error, &mut patience).await;
+                    todo.push(part);
+                }
             }
-        };
-        self.stats.wrote(claimed.len());
-        for (wanted, reply) in asked.into_iter().zip(replies) {
-            let _ = reply.send(claimed.remove(&wanted.run));
         }
     }
 
-    async fn try_claim(&self, asked: &[Wanted]) -> sqlx::Result<HashMap<Uuid, Claimed>> {
+    async fn try_claim(&self, part: &[Claiming]) -> sqlx::Result<HashMap<Uuid, Claimed>> {
+        let mut asked: Vec<&Wanted> = part.iter().map(|(wanted, _)| wanted).collect();
+        asked.sort_unstable_by_key(|wanted| wanted.run);
         let mut session = self.db.lanes.session().await?;
-        let claimed = claim::claim(&mut session, self.owner, asked).await?;
+        let claimed = claim::claim(&mut session, self.owner, &asked).await?;
         session.commit().await?;
         Ok(claimed)
+    }
+
+    /// So that nobody else falls over the run: what took too long is tried again later, the rest waits for an operator.
+    async fn set_aside(&self, part: Vec<Claiming>, why: &sqlx::Error) {
+        let mut patience = Patience::default();
+        for (wanted, reply) in part {
+            warn!(error = %why, run = %wanted.run, "a run cannot be claimed and is set aside");
+            while let Err(error) = self.try_set_aside(&wanted, why).await {
+                self.endure(&error, &mut patience).await;
+            }
+            let _ = reply.send(None);
+        }
+    }
+
+    async fn try_set_aside(&self, wanted: &Wanted, why: &sqlx::Error) -> sqlx::Result<()> {
+        let again = is_timeout(why).then_some(TOO_SLOW_AGAIN);
+        let mut tx = self.db.lanes.begin().await?;
+        claim::set_aside(&mut tx, self.owner, wanted, &why.to_string(), again).await?;
+        tx.commit().await
     }
 
     /// Answers every checkpoint of the batch, however many tries that takes.

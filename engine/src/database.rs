@@ -212,6 +212,11 @@ pub(crate) fn is_outage(error: &sqlx::Error) -> bool {
     }
 }
 
+/// The statement took longer than it may; the database itself is well.
+pub(crate) fn is_timeout(error: &sqlx::Error) -> bool {
+    code(error).as_deref() == Some("57014")
+}
+
 fn code(error: &sqlx::Error) -> Option<String> {
     error.as_database_error().and_then(|e| e.code()).map(|c| c.into_owned())
 }

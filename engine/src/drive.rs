@@ -48,7 +48,9 @@ pub(crate) async fn drive_claimed<E: Send + Sync + 'static>(
 async fn follow<E: Send + Sync + 'static>(crew: &Crew<E>, job: Option<String>, claimed: Claimed) {
     let (id, claims, epoch) = (claimed.id, claimed.claims, claimed.epoch);
     let reins = crew.take_reins(id);
-    let Some(definition) = crew.registry.find(&claimed.kind, claimed.version) else {
+    let readable = claimed.journal.unreadable().is_none();
+    let known = crew.registry.find(&claimed.kind, claimed.version).filter(|_| readable);
+    let Some(definition) = known else {
         put_back_unknown(crew, job, claimed, &reins).await;
         crew.drop_reins(id, &reins);
         return;
@@ -121,14 +123,17 @@ async fn go<E: Send + Sync + 'static>(
     }
 }
 
-/// Another process may know this version; this one puts the run back at no attempt.
+/// Another process may know this version, or read what a newer one wrote; this one puts the run back at no attempt.
 async fn put_back_unknown<E: Send + Sync + 'static>(
     crew: &Crew<E>,
     job: Option<String>,
     claimed: Claimed,
     reins: &Arc<Reins>,
 ) {
-    let detail = json!({"kind": claimed.kind, "version": claimed.version}).to_string();
+    // Every look is a row in its journal, so they become rare: a process that knows it begins by looking.
+    let later = std::time::Duration::from_secs(1 << claimed.claims.clamp(1, 6));
+    let unreadable = claimed.journal.unreadable();
+    let detail = json!({"kind": claimed.kind, "version": claimed.version, "journal": unreadable}).to_string();
     let state = if claimed.unwinding { RunState::Compensating } else { RunState::Queued };
     let kind =
         Kind { name: "unknown", version: claimed.version, plan: &[], on_exhausted: OnExhausted::Pause };
@@ -136,7 +141,7 @@ async fn put_back_unknown<E: Send + Sync + 'static>(
     let mut core =
         Core::new(Arc::clone(&crew.engine), Arc::clone(&crew.committer), crew.id, reins, kind, job, claimed);
     let rest = Rest {
-        wake_at: Some(core.clock.after(std::time::Duration::from_secs(2))),
+        wake_at: Some(core.clock.after(later)),
         detail: Some(detail),
         ..Rest::new(state, Some(Cause::UnknownVersion))
     };

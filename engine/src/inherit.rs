@@ -4,9 +4,11 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use serde_json::json;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -29,10 +31,19 @@ pub(crate) async fn settle_debts<E: Send + Sync + 'static>(
     run: &mut Run<E>,
 ) -> Result<(), Halt> {
     let ghost = match replay(crew, holder, run).await {
-        Ok(ghost) => ghost,
+        Ok(Holder::Stuck(ghost)) => ghost,
+        Ok(Holder::Ended) => return Ok(()),
+        Ok(Holder::Unknown(detail)) => {
+            let wake_at = Some(run.core.clock.after(LOOK_AGAIN));
+            let rest = Rest {
+                wake_at,
+                detail: Some(detail),
+                ..Rest::new(RunState::Queued, Some(Cause::UnknownVersion))
+            };
+            return Err(run.core.rest(rest).await);
+        }
         Err(_database) => return Err(Stop::Lost.into()),
     };
-    let Some(ghost) = ghost else { return Ok(()) };
     for noted in ghost.noted.iter().rev() {
         match noted {
             Noted::Activity { id, undo } if ghost.core.journal.owes(id) => {
@@ -45,12 +56,24 @@ pub(crate) async fn settle_debts<E: Send + Sync + 'static>(
     run.transact("close_superseded_run", move |conn| close(conn, holder)).await
 }
 
-/// The holder's function, run over its journal up to where it stopped. `None` once the holder has ended.
+/// What became of the run whose target was taken over.
+enum Holder<E> {
+    Ended,
+    /// It owes what was begun and not undone.
+    Stuck(Box<Run<E>>),
+    /// Only a process that knows its function can tell what it owes; says what is not known here.
+    Unknown(String),
+}
+
+/// How long until another process is given the chance to know better.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+
+/// The holder's function, run over its journal up to where it stopped.
 async fn replay<E: Send + Sync + 'static>(
     crew: &Crew<E>,
     holder: Uuid,
     run: &Run<E>,
-) -> sqlx::Result<Option<Run<E>>> {
+) -> sqlx::Result<Holder<E>> {
     let mut session = crew.engine.db.drives.session().await?;
     let row = sqlx::query!(
         r#"select kind, version, input::text as "input!", epoch, finished_at, engine.now() as "now!"
@@ -61,10 +84,16 @@ async fn replay<E: Send + Sync + 'static>(
     .await?;
     let mut journals = Journal::load(&mut session, &[holder]).await?;
     session.commit().await?;
-    let Some(definition) = crew.registry.find(&row.kind, row.version) else { return Ok(None) };
     if row.finished_at.is_some() {
-        return Ok(None);
+        return Ok(Holder::Ended);
     }
+    let journal = journals.remove(&holder).unwrap_or_default();
+    let unreadable = journal.unreadable().map(ToOwned::to_owned);
+    let known = crew.registry.find(&row.kind, row.version).filter(|_| unreadable.is_none());
+    let Some(definition) = known else {
+        let about = json!({"run": holder, "kind": row.kind, "version": row.version, "journal": unreadable});
+        return Ok(Holder::Unknown(json!({ "holder": about }).to_string()));
+    };
     let claimed = Claimed {
         id: holder,
         kind: row.kind,
@@ -87,7 +116,7 @@ async fn replay<E: Send + Sync + 'static>(
         request: None,
         claims: 0,
         now: row.now,
-        journal: journals.remove(&holder).unwrap_or_default(),
+        journal,
         kept: Vec::new(),
     };
     let core = Core::new(
@@ -102,7 +131,7 @@ async fn replay<E: Send + Sync + 'static>(
     let mut ghost = Run::new(core, Arc::clone(&crew.env));
     // However it ends, what it noted on the way is what was begun.
     let _ = definition.call(&row.input, &mut ghost).await;
-    Ok(Some(ghost))
+    Ok(Holder::Stuck(Box::new(ghost)))
 }
 
 impl<E: Send + Sync + 'static> Run<E> {
@@ -157,7 +186,7 @@ impl<E: Send + Sync + 'static> Run<E> {
             Ok(true) => Ok(()),
             Ok(false) => {
                 // The child tells its own parent when it ends, not us: look again shortly.
-                let wake_at = Some(self.core.clock.after(std::time::Duration::from_secs(1)));
+                let wake_at = Some(self.core.clock.after(Duration::from_secs(1)));
                 let rest = Rest { wake_at, ..Rest::new(RunState::Waiting, Some(Cause::WaitingForRun)) };
                 Err(self.core.rest(rest).await)
             }

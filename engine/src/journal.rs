@@ -56,6 +56,8 @@ pub(crate) struct Journal {
     operations: usize,
     /// Where the next row goes.
     next_seq: i32,
+    /// Why it cannot be replayed here: a newer release may write words that this one does not know.
+    unreadable: Option<String>,
 }
 
 impl Journal {
@@ -96,7 +98,12 @@ impl Journal {
         self.next_seq
     }
 
-    /// Reads the journals anew: what a former owner committed just before it lost the run is there too.
+    pub(crate) fn unreadable(&self) -> Option<&str> {
+        self.unreadable.as_deref()
+    }
+
+    /// Reads the journals anew: what a former owner committed just before it lost the run is there too. One that cannot be
+    /// read says so and leaves the others alone.
     pub(crate) async fn load(conn: &mut PgConnection, runs: &[Uuid]) -> sqlx::Result<HashMap<Uuid, Journal>> {
         if runs.is_empty() {
             return Ok(HashMap::new());
@@ -110,12 +117,11 @@ impl Journal {
         .await?;
         let mut journals: HashMap<Uuid, Journal> = HashMap::new();
         for row in rows {
-            let events: Vec<Stored> =
-                serde_json::from_str(&row.events).map_err(|e| sqlx::Error::Decode(Box::new(e)))?;
             let journal = journals.entry(row.run_id).or_default();
             journal.next_seq = row.seq + 1;
-            for event in events {
-                journal.replay(event);
+            match serde_json::from_str::<Vec<Stored>>(&row.events) {
+                Ok(events) => events.into_iter().for_each(|event| journal.replay(event)),
+                Err(error) => journal.unreadable = Some(format!("row {}: {error}", row.seq)),
             }
         }
         Ok(journals)

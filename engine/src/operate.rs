@@ -24,8 +24,9 @@ pub enum OperateError {
     NotFound,
     #[error("{why}")]
     Conflict { state: RunState, allowed: Vec<&'static str>, why: String },
-    #[error("run {} already acts on this target", .0.id)]
-    TargetBusy(RunHandle),
+    /// Another run would have had to begin.
+    #[error(transparent)]
+    Start(#[from] StartError),
     #[error(transparent)]
     Database(#[from] sqlx::Error),
 }
@@ -169,6 +170,10 @@ impl Engine {
     }
 
     async fn set_going(&self, conn: &mut PgConnection, run: &Standing) -> Result<RunHandle, OperateError> {
+        if let Some(heir) = heir_of(conn, run.handle.id).await? {
+            let why = format!("run {heir} took over its target and undoes what it left");
+            return Err(OperateError::Conflict { state: run.handle.state, allowed: Vec::new(), why });
+        }
         // A cancel that was accepted is not forgotten: such a run goes on backwards.
         let back = run.unwinding || (run.cancelling && !run.pivoted);
         let state = if back { RunState::Compensating } else { RunState::Queued };
@@ -210,15 +215,7 @@ impl Engine {
             retry_of: Some(run.handle.id),
             ..NewRun::default()
         };
-        let id = match self.start_new(conn, &new, false, &mut None).await {
-            Ok((id, _, _)) => id,
-            Err(StartError::Engine(crate::engine::EngineError::Database(error))) => return Err(error.into()),
-            Err(StartError::TargetBusy(holder)) => return Err(OperateError::TargetBusy(holder)),
-            Err(refusal) => {
-                let why = refusal.to_string();
-                return Err(OperateError::Conflict { state: run.handle.state, allowed: run.allowed(), why });
-            }
-        };
+        let (id, _, _) = self.start_new(conn, &new, false, &mut None).await?;
         record(conn, id, "retry", by).await?;
         self.handle(conn, id).await
     }
@@ -336,6 +333,17 @@ async fn drop_job(conn: &mut PgConnection, run: Uuid) -> sqlx::Result<()> {
     .execute(conn)
     .await?;
     Ok(())
+}
+
+/// Who took the target over from a stuck run, and with it what is left to undo: two must not undo the same.
+async fn heir_of(conn: &mut PgConnection, run: Uuid) -> sqlx::Result<Option<Uuid>> {
+    sqlx::query_scalar!(
+        "select heir.id from engine.run r join engine.run heir on heir.target = r.target and heir.holds_target
+         where r.id = $1 and heir.inherits = r.id",
+        run
+    )
+    .fetch_optional(conn)
+    .await
 }
 
 async fn standing(conn: &mut PgConnection, run: Uuid) -> Result<Standing, OperateError> {

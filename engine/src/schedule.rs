@@ -15,7 +15,6 @@ use crate::engine::{Engine, RunHandle};
 use crate::operate::{Asker, OperateError};
 use crate::registry::Workflow;
 use crate::start::{NewRun, StartError};
-use crate::state::RunState;
 
 /// At most this many missed ticks are made up for.
 const MOST_MISSED: usize = 100;
@@ -121,10 +120,7 @@ impl Engine {
         by: &Asker,
     ) -> Result<RunHandle, OperateError> {
         let due = load(conn, name).await?.ok_or(OperateError::NotFound)?;
-        let id =
-            start(self, conn, &due, due.now, "by_hand", &by.correlation_id).await.map_err(|refusal| {
-                OperateError::Conflict { state: RunState::Queued, allowed: vec![], why: refusal.to_string() }
-            })?;
+        let id = start(self, conn, &due, due.now, "by_hand", &by.correlation_id).await?;
         record(conn, name, id, "run", by).await?;
         self.handle(conn, id).await
     }

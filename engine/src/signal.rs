@@ -48,18 +48,16 @@ pub(crate) async fn deliver(
     // The run's row first: it is the lock that orders this against a driver coming to rest.
     let row = sqlx::query!(
         r#"select project_id, finished_at is not null as "ended!", owner, queued_job, cause,
-                  -- Whoever waits for this very signal has no answer yet; only else is it worth reading the journal.
-                  (cause is distinct from 'waiting_signal' or cause_detail ->> 'signal' is distinct from $2) and exists (
-                      select from engine.steps_of(r.id) s where s.output is not null and s.op = 'wait'
-                      and (s.name = $2 or s.name || '/' || s.key = $2)) as "answered!"
-           from engine.run r where id = $1 for update"#,
+                  (cause = 'waiting_signal' and cause_detail ->> 'signal' = $2) is true as "awaited!"
+           from engine.run where id = $1 for update"#,
         run,
         name
     )
     .fetch_optional(&mut *conn)
     .await?;
     let Some(row) = row else { return Ok(None) };
-    let late = row.ended || row.answered;
+    // Whoever waits for this very signal has no answer yet; only else is it worth reading the journal.
+    let late = row.ended || (!row.awaited && is_answered(conn, run, name).await?);
     let stored = sqlx::query!(
         "insert into engine.signal (run_id, name, dedupe_key, payload, state)
          values ($1, $2, $3, $4::text::jsonb, $5) on conflict do nothing",
@@ -86,4 +84,16 @@ pub(crate) async fn deliver(
         admission::admit_or_ready(engine, conn, run, row.project_id).await?;
     }
     Ok(Some(Signalled::Kept))
+}
+
+/// Asked once the run's row is ours: what a driver journaled while we waited for it must be seen.
+async fn is_answered(conn: &mut PgConnection, run: Uuid, name: &str) -> sqlx::Result<bool> {
+    sqlx::query_scalar!(
+        r#"select exists (select from engine.steps_of($1) s where s.output is not null and s.op = 'wait'
+               and (s.name = $2 or s.name || '/' || s.key = $2)) as "answered!""#,
+        run,
+        name
+    )
+    .fetch_one(conn)
+    .await
 }

@@ -66,6 +66,13 @@ impl<E: Send + Sync + 'static> Run<E> {
                 return halt;
             }
         }
+        // What the journal has and the function no longer reaches cannot be undone by it, and must not be forgotten.
+        let owed = self.core.journal.owed();
+        if !owed.is_empty() {
+            let detail =
+                json!({"problem": "the workflow no longer reaches steps that it began", "remaining": owed});
+            return self.core.quarantine(Cause::Nondeterministic, detail).await;
+        }
         let state = if self.core.reins.cancelling() { RunState::Cancelled } else { RunState::Compensated };
         self.core.finish(state, None).await
     }

@@ -142,6 +142,68 @@ async fn a_journal_that_does_not_fit_its_code_is_quarantined_as_such() {
     story.end().await;
 }
 
+const WAITS: &str = "select cause = 'waiting_signal' and owner is null and $2::text[] is not null
+    from engine.run where id = $1";
+const IS_UNKNOWN: &str = "select exists (select 1 from engine.run_cause
+    where run_id = $1 and code = 'unknown_version') and $2::text[] is not null";
+
+async fn rewrite_journal(story: &Story, run: Uuid, from: &str, to: &str) {
+    let changed = sqlx::query(
+        "update engine.journal set events = replace(events::text, $2, $3)::json where run_id = $1 and seq = 0",
+    )
+    .bind(run)
+    .bind(from)
+    .bind(to)
+    .execute(&story.pool)
+    .await
+    .unwrap();
+    assert_eq!(changed.rows_affected(), 1);
+}
+
+/// As a release writes it that knows more words than this one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_journal_in_words_that_nobody_here_knows_waits_for_somebody_who_does() {
+    let story = Story::new().await;
+    let run = story.start([touch("a"), Do::Wait(HOUR), touch("b")]).await;
+    story.until_true("the run waits for its signal", WAITS, run, &[]).await;
+    rewrite_journal(&story, run, r#""e":"intend""#, r#""e":"foresee""#).await;
+    story.signal(run, "word", "1", json!(1)).await;
+    story.until_true("the run says that nobody can read it", IS_UNKNOWN, run, &[]).await;
+    neighbours_succeed(&story).await;
+    rewrite_journal(&story, run, r#""e":"foresee""#, r#""e":"intend""#).await;
+    story.advance(Duration::from_secs(64)).await;
+    assert_eq!(story.ends(run).await, RunState::Succeeded, "{}", story.describe(run).await);
+    story.end().await;
+}
+
+/// A release that no longer has a step cannot undo it either.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_that_the_code_no_longer_reaches_is_not_forgotten_when_the_run_turns_back() {
+    let story = Story::new().await;
+    let run = story.start([hold("a"), Do::Wait(HOUR)]).await;
+    story.until_true("the run waits for its signal", WAITS, run, &[]).await;
+    let input = "update engine.run set input = replace(input::text, $2, $3)::jsonb where id = $1";
+    let write = |from: &'static str, to: &'static str| {
+        sqlx::query(input).bind(run).bind(from).bind(to).execute(&story.pool)
+    };
+    let held = "{\"Hold\": \"a\"}, ";
+    assert_eq!(write(held, "").await.unwrap().rows_affected(), 1);
+    story.ask("cancel", run).await.unwrap();
+    quarantined(&story, run, "nondeterministic").await;
+    let detail: serde_json::Value = sqlx::query_scalar("select cause_detail from engine.run where id = $1")
+        .bind(run)
+        .fetch_one(&story.pool)
+        .await
+        .unwrap();
+    assert_eq!(detail["remaining"], json!(["hold/a"]), "{detail}");
+    neighbours_succeed(&story).await;
+    write("[{\"Wait\"", "[{\"Hold\": \"a\"}, {\"Wait\"").await.unwrap();
+    story.ask("retry", run).await.unwrap();
+    assert_eq!(story.ends(run).await, RunState::Cancelled, "{}", story.describe(run).await);
+    story.gave_everything_back(run).await;
+    story.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_names_no_run_harms_nobody_and_goes() {
     let mut story = Story::idle(quick(), None).await;

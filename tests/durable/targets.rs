@@ -1,6 +1,8 @@
 //! One lifecycle action per target, and the one that takes over.
 
-use engine::{RunState, Start, StartError};
+use std::time::Duration;
+
+use engine::{OperateError, RunState, Start, StartError};
 
 use crate::support::story::{Story, start};
 use crate::support::world::{Do, Trouble, hold, touch};
@@ -88,6 +90,33 @@ async fn taking_over_a_stuck_run_pays_its_remaining_undos() {
     assert_eq!(story.settles(deploy.id).await, RunState::Stuck);
     assert!(story.effects(deploy.id).await.iter().any(|(_, held, ..)| *held));
     let removal = story.start_as([touch("gone")], taking_over("x")).await.unwrap();
+    assert_eq!(story.ends(removal.id).await, RunState::Succeeded);
+    assert_eq!(story.state(deploy.id).await, RunState::Cancelled);
+    story.gave_everything_back(deploy.id).await;
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_stuck_run_owes_waits_for_somebody_who_knows_its_version() {
+    let story = Story::new().await;
+    story.world.trouble("b/undo", [Trouble::UndoFails]);
+    let deploy = story.start_as([hold("a"), hold("b"), Do::Fail], on("x")).await.unwrap();
+    assert_eq!(story.settles(deploy.id).await, RunState::Stuck);
+    let set_version = |version: i32| {
+        let set = sqlx::query("update engine.run set version = $2 where id = $1");
+        set.bind(deploy.id).bind(version).execute(&story.pool)
+    };
+    set_version(99).await.unwrap();
+    let removal = story.start_as([touch("gone")], taking_over("x")).await.unwrap();
+    let unknown =
+        "select exists (select 1 from engine.run_cause where run_id = $1 and code = 'unknown_version')
+        and $2::text[] is not null";
+    story.until_true("the successor says what nobody knows", unknown, removal.id, &[]).await;
+    let refused = story.ask("retry", deploy.id).await;
+    assert!(matches!(refused, Err(OperateError::Conflict { .. })), "two would undo the same: {refused:?}");
+    assert!(story.effects(deploy.id).await.iter().any(|(_, held, ..)| *held), "nothing was forgotten");
+    set_version(1).await.unwrap();
+    story.advance(Duration::from_secs(10)).await;
     assert_eq!(story.ends(removal.id).await, RunState::Succeeded);
     assert_eq!(story.state(deploy.id).await, RunState::Cancelled);
     story.gave_everything_back(deploy.id).await;

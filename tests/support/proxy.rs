@@ -12,7 +12,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// A message that ends a transaction: `COMMIT` as a simple query, or the Sync after an extended one.
+/// A message that ends a transaction: `commit` as a simple query, in either case, or the Sync after an extended one.
 const SYNC: &[u8] = b"S\0\0\0\x04";
 
 pub struct Proxy {
@@ -70,7 +70,8 @@ async fn questions(
         }
         let message = &buffer[..read];
         let rate = one_in.load(Ordering::Relaxed);
-        let ends = message.ends_with(SYNC) || message.windows(6).any(|word| word == b"COMMIT");
+        let ends =
+            message.ends_with(SYNC) || message.windows(6).any(|word| word.eq_ignore_ascii_case(b"commit"));
         if ends && rate > 0 && rand::rng().random_ratio(1, rate) {
             cuts.fetch_add(1, Ordering::Relaxed);
             if rand::rng().random() {

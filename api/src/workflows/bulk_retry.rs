@@ -114,18 +114,21 @@ async fn retry_one(
             let workflow = Some(present::handle(&run, scope));
             Ok(BulkVerdict { id, verdict: Verdict::Retried, workflow, code: None, message: None })
         }
-        // Only the run's own state is a verdict; trouble with the database ends the whole request.
-        Err(error) if matches!(error.code, ErrorCode::WorkflowNotFound | ErrorCode::StateConflict) => {
-            Ok(BulkVerdict {
-                id,
-                verdict: Verdict::Refused,
-                workflow: None,
-                code: Some(error.code),
-                message: Some(error.message),
-            })
-        }
+        // What stands in this run's own way is a verdict; trouble with the database ends the whole request.
+        Err(error) if is_of_one_run(error.code) => Ok(BulkVerdict {
+            id,
+            verdict: Verdict::Refused,
+            workflow: None,
+            code: Some(error.code),
+            message: Some(error.message),
+        }),
         Err(error) => Err(error),
     }
+}
+
+fn is_of_one_run(code: ErrorCode) -> bool {
+    use ErrorCode::{OperationInProgress, StateConflict, WorkflowNotFound};
+    matches!(code, WorkflowNotFound | StateConflict | OperationInProgress)
 }
 
 fn as_rehearsed(verdict: &mut BulkVerdict) {

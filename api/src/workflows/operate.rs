@@ -77,7 +77,12 @@ fn endpoint(verb: Verb, name: &'static str, summary: &'static str) -> Endpoint {
         .body::<Operate>()
         .answers::<Operated>(202, "Asked; `Location` is where to follow the run.")
         .answers::<Operated>(200, "With `wait`: the run has settled; `workflow.status` says how.")
-        .refuses(&[ErrorCode::WorkflowNotFound, ErrorCode::StateConflict, ErrorCode::PreconditionFailed])
+        .refuses(&[
+            ErrorCode::WorkflowNotFound,
+            ErrorCode::StateConflict,
+            ErrorCode::OperationInProgress,
+            ErrorCode::PreconditionFailed,
+        ])
 }
 
 /// What all four verbs read from a request before its body.
