@@ -31,20 +31,14 @@ pub fn start(log: &Log, telemetry: &Telemetry) -> Result<Guard, Failure> {
     });
     let unable = |error: &dyn std::fmt::Display| Failure::server(format!("cannot start logging: {error}"));
     let (scribe, closing) = Scribe::start(std::io::stderr()).map_err(|error| unable(&error))?;
-    Registry::default()
-        .with(lines(log, scribe))
-        .with(spans)
-        .try_init()
-        .map_err(|error| unable(&error))?;
+    Registry::default().with(lines(log, scribe)).with(spans).try_init().map_err(|error| unable(&error))?;
     Ok(Guard { traces, _lines: closing })
 }
 
 fn lines(log: &Log, scribe: Scribe) -> Box<dyn Layer<Registry> + Send + Sync> {
     let filter = log.filter.clone();
     match log.format {
-        LogFormat::Text => {
-            fmt::layer().with_writer(scribe).with_ansi(log.color).with_filter(filter).boxed()
-        }
+        LogFormat::Text => fmt::layer().with_writer(scribe).with_ansi(log.color).with_filter(filter).boxed(),
         LogFormat::Json => JsonLines::to(scribe).with_filter(filter).boxed(),
     }
 }

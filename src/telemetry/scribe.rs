@@ -60,8 +60,7 @@ impl Desk {
 
     fn say(&self, line: &[u8], urgent: bool) {
         let full = |pages: &mut Pages| pages.waiting.len() > ROOM && !pages.closing;
-        let mut pages =
-            self.written.wait_while(self.pages(), full).unwrap_or_else(PoisonError::into_inner);
+        let mut pages = self.written.wait_while(self.pages(), full).unwrap_or_else(PoisonError::into_inner);
         let idle = pages.waiting.is_empty();
         pages.waiting.extend_from_slice(line);
         pages.said += line.len() as u64;

@@ -69,6 +69,31 @@ async fn decommissioning_pre_empts_a_deployment_that_hangs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_cannot_remove_is_asked_again_when_an_operator_says_so() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
+    platform.succeeds(run).await;
+    driver.will_keep(5);
+    let path = project(&format!("/app-instances/{id}/decommission"));
+    let accepted = platform.http.post(&path, json!({})).await.with(202);
+    let end = accepted["workflow"]["id"].as_str().unwrap().parse().unwrap();
+    assert_eq!(platform.story.settles(end).await, RunState::Paused);
+    let stuck = platform.instance(id).await;
+    assert_eq!(
+        (&stuck["status"], &stuck["status_reason"]["code"]),
+        (&json!("decommissioning"), &json!("task_rejected"))
+    );
+    platform.http.post(&project(&format!("/workflows/{end}/retry")), json!({})).await.with(202);
+    platform.succeeds(end).await;
+    assert_eq!(platform.instance(id).await["status"], "decommissioned");
+    assert!(agent::Driver::seen(&driver).await.unwrap().is_empty(), "nothing is left on the node");
+    agent.end().await;
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_silent_node_is_in_debt_and_pays_when_it_returns() {
     let platform = Platform::new().await;
     let driver = Simulated::new();

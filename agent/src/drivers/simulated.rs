@@ -43,6 +43,8 @@ struct State {
     workloads: BTreeMap<String, Seen>,
     networks: BTreeMap<Uuid, String>,
     faults: VecDeque<Fault>,
+    /// Removals that are still to fail.
+    stubborn: u32,
     launches: u64,
     next_port: u16,
 }
@@ -55,6 +57,11 @@ impl Simulated {
 
     pub fn will(&self, fault: Fault) {
         self.state().faults.push_back(fault);
+    }
+
+    /// The next so many removals fail.
+    pub fn will_keep(&self, removals: u32) {
+        self.state().stubborn = removals;
     }
 
     /// Lets launches that hang go on.
@@ -172,6 +179,10 @@ impl Driver for Simulated {
         for_good: bool,
     ) -> Result<Vec<String>, DriverFault> {
         let mut state = self.state();
+        if state.stubborn > 0 {
+            state.stubborn -= 1;
+            return Err(DriverFault::new(StatusReason::Internal, "the simulated node was told to keep it"));
+        }
         let meant = |seen: &Seen| seen.instance_id == instance && generations.contain(seen.generation);
         let mut gone: Vec<String> =
             state.workloads.values().filter(|seen| meant(seen)).map(|seen| seen.name.clone()).collect();

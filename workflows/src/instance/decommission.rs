@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use activities::Env;
-use activities::instance::{self, RemoveWorkload, SignReceipt};
+use activities::instance::{self, RemoveWorkload, ReportFailedRemoval, SignReceipt};
 use domain::{EventType, InstanceStatus, Permission, StatusReason};
 use engine::{Fault, Halt, PlannedStep, Run, Workflow};
 use node_protocol::{Outcome, Output, Signed};
@@ -29,7 +29,7 @@ use crate::action::{Action, Refused, Requester};
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10 * 60);
 /// A node in debt may come back whenever it likes.
 const SOME_DAY: Duration = Duration::from_secs(10 * 365 * 86_400);
-/// A node that fails to remove is asked so often before a person must look.
+/// A node that fails to remove is asked so often before the run rests and a person should look.
 const ATTEMPTS: u32 = 5;
 
 /// It pre-empts: whatever else acts on the instance is cancelled, and this waits for its undo.
@@ -119,23 +119,27 @@ impl Workflow for DecommissionInstance {
 }
 
 impl DecommissionInstance {
-    /// The node's evidence. Only a removal that the node could not do is asked for again.
+    /// The node's evidence. Only a removal that the node could not do is asked for again, for as long as it takes: there is
+    /// no way back, and what is on the node must not be forgotten.
     async fn removed(&self, run: &mut Run<Env>, node_id: Uuid) -> Result<Signed, Halt> {
         let DecommissionInstance { instance, generation } = *self;
-        let mut trouble = String::new();
-        for attempt in 1..=ATTEMPTS {
-            let attempt = attempt.to_string();
+        let mut asked = 0;
+        loop {
+            asked += 1;
+            let attempt = asked.to_string();
             let remove =
                 RemoveWorkload { instance, generation, node_id, for_good: true, attempt: attempt.clone() };
             run.step_for(&attempt, remove).await?;
-            trouble = match self.answered(run, node_id, &attempt).await? {
+            let trouble = match self.answered(run, node_id, &attempt).await? {
                 Outcome::Succeeded { output: Output::Removed { evidence } } => return Ok(evidence),
                 Outcome::Succeeded { output } => format!("the node answered something else: {output:?}"),
                 Outcome::Failed { message, .. } => message,
                 Outcome::Refused { refusal } => format!("the node refused: {refusal}"),
             };
+            if asked % ATTEMPTS == 0 {
+                run.step_for(&attempt, ReportFailedRemoval { instance, trouble }).await?;
+            }
         }
-        Err(run.fail(&Fault::needs_operator("removal_failed", trouble)).await)
     }
 
     /// A wait that is over hears nothing any more, so a node in debt is asked once again, under a new name.
