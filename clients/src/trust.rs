@@ -36,7 +36,7 @@ pub async fn examine(
     let mut evidence = Evidence::default();
     let manifest = match repository.manifest(digest.as_str()).await {
         Ok(manifest) => manifest,
-        Err(fault @ RegistryFault::Unavailable(_)) => return Err(fault),
+        Err(fault) if !fault.is_verdict() => return Err(fault),
         Err(fault) => {
             evidence.checks.push(CheckResult::failed("digest", "digest_mismatch", fault.to_string()));
             return Ok(evidence);
@@ -47,10 +47,13 @@ pub async fn examine(
         return Ok(evidence);
     }
     let keys = keys(demands, &mut evidence);
+    // Where the intent named a key, the others may describe the image, and not sign it.
+    let is_named = |key: &&Named| demands.signing_key_id.is_none_or(|named| named == key.id);
+    let signers: Vec<Named> = keys.iter().filter(is_named).cloned().collect();
     for subject in subjects(&manifest, &mut evidence) {
         let candidates = collect::of(repository, &subject).await?;
         if demands.signature {
-            signature(&subject, &candidates, &keys, demands, &mut evidence);
+            signature(&subject, &candidates, &signers, &mut evidence);
         }
         // An index is described by one provenance; its children are named in it or have none.
         if demands.provenance && subject == *digest {
@@ -61,6 +64,7 @@ pub async fn examine(
 }
 
 /// A key of the project together with the name evidence knows it by.
+#[derive(Clone)]
 struct Named {
     id: Uuid,
     key: PublicKey,
@@ -108,44 +112,23 @@ fn children(manifest: &[u8]) -> Option<Vec<Digest>> {
 }
 
 /// One good signature is enough; without any, the best reason why none is good.
-fn signature(
-    subject: &Digest,
-    candidates: &Candidates,
-    keys: &[Named],
-    demands: &TrustDemands,
-    evidence: &mut Evidence,
-) {
+fn signature(subject: &Digest, candidates: &Candidates, signers: &[Named], evidence: &mut Evidence) {
     let mut worst = ("unsigned", format!("no signature of {subject} is in the registry"));
     for candidate in &candidates.simple {
-        match simple_signing::verify(candidate, subject, keys) {
+        match simple_signing::verify(candidate, subject, signers) {
             Ok(key) => {
                 let payload = String::from_utf8_lossy(&candidate.payload).into_owned();
-                return accept(
-                    subject,
-                    "cosign_simple_signing",
-                    key,
-                    &candidate.manifest,
-                    payload,
-                    demands,
-                    evidence,
-                );
+                let form = "cosign_simple_signing";
+                return accept(subject, form, key, &candidate.manifest, payload, evidence);
             }
             Err(why) => worst = why,
         }
     }
     for candidate in &candidates.bundles {
-        match dsse::signed_statement(&candidate.envelope, subject, keys) {
+        match dsse::signed_statement(&candidate.envelope, subject, signers) {
             Ok((key, statement)) if statement.is_signature() => {
                 let payload = candidate.envelope.payload.clone();
-                return accept(
-                    subject,
-                    "sigstore_bundle",
-                    key,
-                    &candidate.manifest,
-                    payload,
-                    demands,
-                    evidence,
-                );
+                return accept(subject, "sigstore_bundle", key, &candidate.manifest, payload, evidence);
             }
             Ok(_) => {}
             Err(why) => worst = why,
@@ -160,14 +143,8 @@ fn accept(
     key: Uuid,
     manifest: &Digest,
     payload: String,
-    demands: &TrustDemands,
     evidence: &mut Evidence,
 ) {
-    if demands.signing_key_id.is_some_and(|pinned| pinned != key) {
-        let why = format!("{subject} is signed by another key of the project than its intent names");
-        evidence.checks.push(CheckResult::failed("signature", "wrong_key", why));
-        return;
-    }
     evidence.checks.push(CheckResult::passed("signature", format!("{subject} is signed by key {key}")));
     evidence.signatures.push(SignatureEvidence {
         subject: subject.clone(),

@@ -13,6 +13,7 @@ use domain::{Digest, Secret};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, WWW_AUTHENTICATE};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use serde::Deserialize;
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::scope::{Access, Action};
@@ -41,6 +42,20 @@ pub enum RegistryFault {
     /// Says nothing about what was asked for.
     #[error("the registry does not answer: {0}")]
     Unavailable(String),
+}
+
+impl RegistryFault {
+    /// Whether it says something of what was asked for, rather than of the registry, its configuration or the clocks.
+    pub fn is_verdict(&self) -> bool {
+        match self {
+            RegistryFault::Absent { .. }
+            | RegistryFault::TooLarge { .. }
+            | RegistryFault::Mismatch { .. } => true,
+            RegistryFault::Refused(_) | RegistryFault::StorageFull(_) | RegistryFault::Unavailable(_) => {
+                false
+            }
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -132,7 +147,8 @@ impl Repository {
             Ok(answer) => {
                 bounded(answer, "list of referrers", digest.as_str(), LARGEST_MANIFEST).await.map(Some)
             }
-            Err(RegistryFault::Absent { .. }) => Ok(None),
+            // Registries of older days answer that they know no such method.
+            Err(RegistryFault::Absent { .. } | RegistryFault::StorageFull(_)) => Ok(None),
             Err(fault) => Err(fault),
         }
     }
@@ -225,11 +241,14 @@ async fn bounded(
 /// A server's own trouble passes; anything else it says is its answer.
 async fn refused(answer: Response) -> RegistryFault {
     let status = answer.status();
-    let said = bounded(answer, "error", "", 4096).await.unwrap_or_default();
-    let said = format!("{status} {}", first_message(&said).unwrap_or_default());
+    judged(status, &bounded(answer, "error", "", 4096).await.unwrap_or_default())
+}
+
+fn judged(status: StatusCode, body: &[u8]) -> RegistryFault {
+    let said = format!("{status} {}", first_message(body).unwrap_or_default());
     match status {
         StatusCode::INSUFFICIENT_STORAGE | StatusCode::METHOD_NOT_ALLOWED => RegistryFault::StorageFull(said),
-        _ if said.contains("no space left") => RegistryFault::StorageFull(said),
+        _ if is_full(&said) => RegistryFault::StorageFull(said),
         _ if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
             RegistryFault::Unavailable(said)
         }
@@ -237,12 +256,21 @@ async fn refused(answer: Response) -> RegistryFault {
     }
 }
 
-/// `{"errors": [{"code", "message"}]}`, as every registry answers.
+/// In words, or by the number that Linux has for it.
+fn is_full(said: &str) -> bool {
+    ["no space left", r#""Err":28}"#, r#""Err":28,"#].iter().any(|sign| said.contains(sign))
+}
+
+/// `{"errors": [{"code", "message", "detail"}]}`, as every registry answers. The detail is of any shape; what a full disk
+/// says is in it.
 fn first_message(body: &[u8]) -> Option<String> {
-    let said: serde_json::Value = serde_json::from_slice(body).ok()?;
+    let said: Value = serde_json::from_slice(body).ok()?;
     let first = said.get("errors")?.get(0)?;
-    let word = |name: &str| first.get(name).and_then(|value| value.as_str()).unwrap_or_default().to_owned();
-    Some(format!("{}: {}", word("code"), word("message")))
+    let word = |name: &str| first.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let detail = first.get("detail").filter(|detail| !detail.is_null());
+    let detail = detail.map(|detail| detail.as_str().map_or_else(|| detail.to_string(), str::to_owned));
+    let detail = detail.map(|detail| format!(" ({detail})")).unwrap_or_default();
+    Some(format!("{}: {}{detail}", word("code"), word("message")))
 }
 
 /// Never the address itself: it may hold a signature.
@@ -264,6 +292,19 @@ fn quoted<'a>(challenge: &'a str, name: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_disk_that_is_full_is_told_apart_from_a_registry_that_is_away() {
+        let body = br#"{"errors":[{"code":"UNKNOWN","message":"unknown error","detail":
+            {"DriverName":"filesystem","Enclosed":{"Op":"mkdir","Path":"/var/lib/registry","Err":28}}}]}"#;
+        let full = judged(StatusCode::INTERNAL_SERVER_ERROR, body);
+        assert!(matches!(full, RegistryFault::StorageFull(_)), "{full}");
+        let word = br#"{"errors":[{"code":"UNKNOWN","message":"unknown error","detail":"write: no space left on device"}]}"#;
+        assert!(matches!(judged(StatusCode::INTERNAL_SERVER_ERROR, word), RegistryFault::StorageFull(_)));
+        let away = br#"{"errors":[{"code":"UNAVAILABLE","message":"service unavailable"}]}"#;
+        assert!(matches!(judged(StatusCode::SERVICE_UNAVAILABLE, away), RegistryFault::Unavailable(_)));
+        assert!(matches!(judged(StatusCode::FORBIDDEN, b""), RegistryFault::Refused(_)));
+    }
 
     #[test]
     fn a_challenge_names_realm_and_service() {

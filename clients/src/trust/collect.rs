@@ -127,11 +127,12 @@ async fn bundles(
     Ok(found)
 }
 
-/// What is there and cannot be used is as if it were not there; only a registry that does not answer is no answer.
+/// What is there and cannot be used is as if it were not there. A registry that does not say what it has has not said that
+/// it has nothing.
 fn readable<T>(read: Result<Option<T>, RegistryFault>) -> Result<Option<T>, RegistryFault> {
     match read {
         Ok(found) => Ok(found),
-        Err(fault @ RegistryFault::Unavailable(_)) => Err(fault),
-        Err(_) => Ok(None),
+        Err(fault) if fault.is_verdict() => Ok(None),
+        Err(fault) => Err(fault),
     }
 }

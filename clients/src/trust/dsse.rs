@@ -84,7 +84,10 @@ pub(super) fn signed_statement(
     let signatures: Vec<Vec<u8>> = envelope.signatures.iter().filter_map(|one| decode(&one.sig)).collect();
     let vouches = |named: &&Named| signatures.iter().any(|signature| named.key.verifies(&message, signature));
     let Some(signer) = keys.iter().find(vouches) else {
-        return Err(("wrong_key", format!("an attestation beside {subject} fits no key of the project")));
+        return Err((
+            "wrong_key",
+            format!("an attestation beside {subject} fits no key that may vouch for it"),
+        ));
     };
     let statement: Statement = serde_json::from_slice(&payload).map_err(|_| unreadable("the statement"))?;
     if !STATEMENTS.contains(&statement.kind.as_str()) {

@@ -46,7 +46,7 @@ pub(super) fn verify(candidate: &Candidate, subject: &Digest, keys: &[Named]) ->
     };
     let signer = keys.iter().find(|named| named.key.verifies(&candidate.payload, &signature));
     let Some(signer) = signer else {
-        return Err(("wrong_key", format!("a signature of {subject} fits no key of the project")));
+        return Err(("wrong_key", format!("a signature of {subject} fits no key that may sign it")));
     };
     let Ok(payload) = serde_json::from_slice::<Payload>(&candidate.payload) else {
         return Err(("bad_signature", "a signed payload cannot be read".to_owned()));
