@@ -94,8 +94,20 @@ impl Disk {
     }
 
     pub(super) async fn delete(&self, name: &BlobName) -> Result<(), BlobFault> {
-        for path in [self.place(name), self.incoming(name.intent), self.note(name.intent)] {
-            match tokio::fs::remove_file(path).await {
+        let (disk, name) = (self.clone(), name.clone());
+        blocking(move || disk.remove(&name)).await
+    }
+
+    /// Not while somebody writes to it.
+    fn remove(&self, name: &BlobName) -> Result<(), BlobFault> {
+        let incoming = self.incoming(name.intent);
+        let _held = match locked(&incoming, OpenOptions::new().read(true).write(true)) {
+            Ok(file) => Some(file),
+            Err(BlobFault::Absent) => None,
+            Err(fault) => return Err(fault),
+        };
+        for path in [self.place(name), self.note(name.intent), incoming] {
+            match fs::remove_file(path) {
                 Err(error) if error.kind() != ErrorKind::NotFound => return Err(trouble(&error)),
                 _ => {}
             }

@@ -1,5 +1,6 @@
 //! Blobs in a bucket that speaks S3's protocol. Uploads go there directly, by an address that is signed for one object and
-//! one upload. Accepting copies the object to where nobody has an address for, and hashes the copy.
+//! one upload. Accepting copies the object to where nobody has an address for, hashes the copy, and keeps it if it is what
+//! it should be. Each acceptance has a copy of its own, so none takes away what another accepted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -97,14 +98,21 @@ impl S3 {
             self.remove(&from).await?;
             return Err(BlobFault::TooLarge { most });
         }
-        self.bucket.copy(&from, &to).await.map_err(trouble)?;
-        let checked = self.check(name, digest).await;
-        if checked.is_err() {
-            self.remove(&to).await?;
-        } else {
+        let copy = Path::from(format!("accepting/{}", Uuid::new_v4()));
+        self.bucket.copy(&from, &copy).await.map_err(trouble)?;
+        let kept = self.keep(&copy, &to, digest).await;
+        self.remove(&copy).await?;
+        if kept.is_ok() {
             self.remove(&from).await?;
         }
-        checked
+        kept
+    }
+
+    async fn keep(&self, copy: &Path, to: &Path, digest: &Digest) -> Result<u64, BlobFault> {
+        let (found, size) = self.hashed(copy).await?;
+        agree(digest, found)?;
+        self.bucket.copy(copy, to).await.map_err(trouble)?;
+        Ok(size)
     }
 
     pub(super) async fn check(&self, name: &BlobName, digest: &Digest) -> Result<u64, BlobFault> {
