@@ -15,11 +15,11 @@ use crate::version_status::VersionAction;
 pub enum Check {
     /// The manifest passes today's validation.
     ManifestValid,
-    /// Something is registered for every artifact that the manifest names.
+    /// Something is registered for every artifact that the manifest names, and not withdrawn since.
     ArtifactsRegistered,
-    /// Every artifact passed the checks that policy requires.
+    /// Every artifact passed the checks that policy requires, and is not withdrawn since.
     ArtifactsVerified,
-    /// Every artifact reached a channel that active versions may use.
+    /// Every artifact reached a channel that active versions may use, and is not withdrawn since.
     ArtifactsPromoted,
     /// The manifest's own tests passed on a fresh instance.
     SmokePassed,
@@ -72,8 +72,16 @@ pub struct NeededArtifact {
 pub struct FoundArtifact {
     pub artifact_id: Uuid,
     pub digest: String,
+    pub lifecycle_state: String,
     pub trust_state: String,
     pub channels: Vec<String>,
+}
+
+impl FoundArtifact {
+    /// New instances may use it, as far as its life goes.
+    fn is_in_use(&self) -> bool {
+        matches!(self.lifecycle_state.as_str(), "published" | "promoted")
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -130,16 +138,16 @@ impl Check {
         match self {
             Check::ManifestValid => manifest_valid(facts),
             Check::ArtifactsRegistered => {
-                let bad = lacking(facts, |_| true);
+                let bad = lacking(facts, FoundArtifact::is_in_use);
                 of_artifacts(self, facts, bad, "is registered", "nothing is registered for")
             }
             Check::ArtifactsVerified => {
-                let bad = lacking(facts, |found| found.trust_state == "verified");
+                let bad = lacking(facts, |found| found.is_in_use() && found.trust_state == "verified");
                 of_artifacts(self, facts, bad, "is verified", "not verified:")
             }
             Check::ArtifactsPromoted => {
                 let open = |channel: &String| facts.active_channels.contains(channel);
-                let bad = lacking(facts, |found| found.channels.iter().any(open));
+                let bad = lacking(facts, |found| found.is_in_use() && found.channels.iter().any(open));
                 of_artifacts(self, facts, bad, "is promoted", "not promoted to a channel of active versions:")
             }
             Check::SmokePassed => smoke_passed(facts),
@@ -212,6 +220,11 @@ fn failure_rate(facts: &Facts) -> Gate {
     });
     let counted = format!("{} of {} deployments of the canary failed", samples.failed, samples.all());
     match judge(samples, facts.tolerance) {
+        // Not even if all the missing ones succeeded would the canary pass.
+        Verdict::TooFew if f64::from(samples.failed) > max_failure_rate * f64::from(min_samples) => {
+            let message = format!("{counted}, more than is tolerated of {min_samples}.");
+            check.finds(Light::Red, message, evidence)
+        }
         Verdict::TooFew => {
             let message = format!("{counted}; fewer than {min_samples} tell nothing.");
             check.finds(Light::NotApplicable, message, evidence)
@@ -252,6 +265,7 @@ mod tests {
         let found = FoundArtifact {
             artifact_id: Uuid::nil(),
             digest: "sha256:0".to_owned(),
+            lifecycle_state: "promoted".to_owned(),
             trust_state: trust_state.to_owned(),
             channels: channels.iter().map(|&channel| channel.to_owned()).collect(),
         };
@@ -261,6 +275,17 @@ mod tests {
     fn light(check: Check, facts: &Facts) -> (Light, String) {
         let gate = check.judge(facts);
         (gate.light, gate.message)
+    }
+
+    #[test]
+    fn an_artifact_that_was_withdrawn_opens_no_gate() {
+        let mut facts = facts();
+        for found in facts.artifacts.iter_mut().filter_map(|needed| needed.found.as_mut()) {
+            found.lifecycle_state = "deprecated".to_owned();
+        }
+        for check in [Check::ArtifactsRegistered, Check::ArtifactsVerified, Check::ArtifactsPromoted] {
+            assert_eq!(light(check, &facts).0, Light::Red, "{check:?}");
+        }
     }
 
     #[test]
@@ -298,10 +323,14 @@ mod tests {
 
     #[test]
     fn a_check_without_evidence_is_not_green() {
-        let few = Facts { canary: Samples { succeeded: 3, failed: 3 }, ..facts() };
-        let (light, said) = light(Check::FailureRate, &few);
-        assert_eq!(light, Light::NotApplicable);
-        assert_eq!(said, "3 of 6 deployments of the canary failed; fewer than 20 tell nothing.");
+        let few = Facts { canary: Samples { succeeded: 3, failed: 2 }, ..facts() };
+        let (found, said) = light(Check::FailureRate, &few);
+        assert_eq!(found, Light::NotApplicable);
+        assert_eq!(said, "2 of 5 deployments of the canary failed; fewer than 20 tell nothing.");
+        let hopeless = Facts { canary: Samples { succeeded: 0, failed: 3 }, ..facts() };
+        let (found, said) = light(Check::FailureRate, &hopeless);
+        assert_eq!(found, Light::Red, "what the missing ones could not mend is known already");
+        assert_eq!(said, "3 of 3 deployments of the canary failed, more than is tolerated of 20.");
         let bad = Facts { canary: Samples { succeeded: 17, failed: 3 }, ..facts() };
         assert_eq!(red(&gates(VersionAction::Publish, &bad))[0].check, Check::FailureRate);
     }
