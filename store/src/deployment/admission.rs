@@ -3,9 +3,10 @@
 use domain::ErrorCode::{EntitlementRequired, PolicyDenied, StateConflict};
 use domain::entitlement::Effective;
 use domain::manifest::Manifest;
+use domain::placement::Grant;
 use domain::version_status::VersionStatus;
 use domain::{ControlPlaneScope, OperatingMode, RuntimeBackend};
-use serde_json::json;
+use serde_json::{Value, json};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -28,6 +29,27 @@ pub struct Admitted {
     pub operating_mode: OperatingMode,
     pub control_plane_scope: ControlPlaneScope,
     pub policy: Effective,
+}
+
+impl Admitted {
+    /// Whether policy lets an instance have so much.
+    pub fn allows(&self, grant: &Grant) -> Result<(), Refused> {
+        match self.policy.max_gpu_count {
+            Some(most) if grant.gpu_count > most => {
+                let message = format!("An instance of this project may have at most {most} GPUs.");
+                let refused = Refused::no(PolicyDenied, message).with("reason", "too_many_gpus");
+                Err(refused.with("removed", json!(self.policy.removed)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The same of what an instance has.
+    pub fn allows_again(&self, resources: &Value) -> Result<(), Refused> {
+        let grant: Grant = serde_json::from_value(resources.clone())
+            .map_err(|error| Refused::Database(sqlx::Error::Decode(Box::new(error))))?;
+        self.allows(&grant)
+    }
 }
 
 /// In the order in which things are refused: entitlement, policy, state.

@@ -57,6 +57,7 @@ pub async fn decide_change(
         None => fresh(conn, instance, &version, &admitted, accelerator, to).await?,
     };
     let grant: Grant = serde_json::from_value(release.resources.clone()).map_err(unreadable)?;
+    admitted.allows(&grant)?;
     let there = candidate(conn, &allocation, grant.host_port).await?;
     let wanted = Wanted::of(&admitted.manifest.version.compatibility, grant);
     let (strategy, matrix) = fitting(&wanted, there, &own_share(conn, instance).await?)?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::ErrorCode::{PlacementUnsatisfiable, PolicyDenied};
+use domain::ErrorCode::PlacementUnsatisfiable;
 use domain::manifest::{self, Problem, Version};
 use domain::placement::{self, Candidate, Grant, Row, Wanted};
 use domain::{ControlPlaneScope, OperatingMode};
@@ -56,7 +56,7 @@ pub async fn decide(
     let admitted = admit(conn, place, version, asked, Purpose::New).await?;
     let declared = &admitted.manifest.version;
     let grant = values(declared, wish)?;
-    within(&admitted, grant)?;
+    admitted.allows(&grant)?;
     let candidates = places::of_project(conn, place.1, grant.host_port).await?;
     let wanted = Wanted::of(&declared.compatibility, grant);
     let (at, matrix) = placed(&wanted, &candidates, wish.placement_intent.as_ref())?;
@@ -123,17 +123,6 @@ fn credential_problems(declared: &Version, named: &BTreeMap<String, Uuid>) -> Ve
         wrong.push((format!("/credentials/{}", class.class), "is required".to_owned()));
     }
     wrong
-}
-
-fn within(admitted: &Admitted, grant: Grant) -> Result<(), Refused> {
-    match admitted.policy.max_gpu_count {
-        Some(most) if grant.gpu_count > most => {
-            let message = format!("An instance of this project may have at most {most} GPUs.");
-            let refused = Refused::no(PolicyDenied, message).with("reason", "too_many_gpus");
-            Err(refused.with("removed", json!(admitted.policy.removed)))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// The allocation that was named, or else the first that passes every predicate; with the whole matrix.

@@ -46,7 +46,8 @@ impl Action for Retry {
         let version = version.ok_or_else(gone)?;
         let pair = (Some(word(&instance.operating_mode)?), Some(word(&instance.control_plane_scope)?));
         let place = (instance.org_id, instance.project_id);
-        admit(conn, place, &version, pair, Purpose::Return).await?;
+        let admitted = admit(conn, place, &version, pair, Purpose::Return).await?;
+        admitted.allows_again(&instance.resources)?;
         again(conn, instance).await.map_err(Refused::from)
     }
 }
