@@ -2,10 +2,13 @@
 
 pub mod artifact_uses;
 pub mod delete_bytes;
+pub mod delete_strays;
 pub mod demo;
+pub mod discard_uploads;
 mod env;
 pub mod instance;
 pub mod list_manifests;
+pub mod list_strays;
 pub mod promises;
 mod task_signers;
 pub mod verify_artifact;

@@ -1,12 +1,11 @@
 //! Lists every manifest that belongs to an artifact, in the order in which they may be deleted: what vouches for each
-//! first. It only reads, so it may be repeated and has nothing to undo.
+//! first, together with what it vouches for. It only reads, so it may be repeated and has nothing to undo.
 
 use std::time::Duration;
 
-use domain::Digest;
 use engine::{Activity, Call, Fault, Retry};
 use serde::{Deserialize, Serialize};
-use store::app_artifacts;
+use store::app_artifacts::{self, Belonging};
 use uuid::Uuid;
 
 use crate::Env;
@@ -23,9 +22,9 @@ impl Activity for ListManifests {
     const RETRY: Retry = Retry::times(40).at_most(Duration::from_secs(60));
     const TIMEOUT: Duration = Duration::from_secs(120);
     type Env = Env;
-    type Output = Vec<Digest>;
+    type Output = Vec<Belonging>;
 
-    async fn run(&self, env: &Env, _call: &Call) -> Result<Vec<Digest>, Fault> {
+    async fn run(&self, env: &Env, _call: &Call) -> Result<Vec<Belonging>, Fault> {
         let mut conn = env.pool().acquire().await?;
         let Some(artifact) = app_artifacts::find(&mut conn, self.artifact_id).await? else {
             return Ok(Vec::new());
@@ -36,9 +35,11 @@ impl Activity for ListManifests {
         let repository = env.registry()?.repository(name);
         let mut all = Vec::new();
         for digest in &manifests {
-            all.extend(repository.beside(digest).await.map_err(registry_trouble)?);
+            let vouching = repository.beside(digest).await.map_err(registry_trouble)?;
+            let of = |manifest| Belonging { manifest, vouches_for: Some(digest.clone()) };
+            all.extend(vouching.into_iter().map(of));
         }
-        all.extend(manifests);
+        all.extend(manifests.into_iter().map(|manifest| Belonging { manifest, vouches_for: None }));
         Ok(all)
     }
 }

@@ -52,12 +52,21 @@ pub(crate) async fn read<T: DeserializeOwned + ToSchema>(request: Request) -> Re
 
 /// What a request says, and the same request again: for handlers that must look around before they change anything.
 pub(crate) async fn peek<T: DeserializeOwned + ToSchema>(request: Request) -> Result<(T, Request), ApiError> {
+    let (bytes, request) = copy(request).await?;
+    let mut looked = Request::new(bytes.into());
+    *looked.headers_mut() = request.headers().clone();
+    *looked.extensions_mut() = request.extensions().clone();
+    let (_, value) = read(looked).await?;
+    Ok((value, request))
+}
+
+/// The bytes of the body, and the same request again.
+pub(crate) async fn copy(request: Request) -> Result<(Bytes, Request), ApiError> {
     let (head, body) = request.into_parts();
-    let mut looked = Request::new(body);
-    *looked.headers_mut() = head.headers.clone();
-    *looked.extensions_mut() = head.extensions.clone();
-    let (bytes, value) = read(looked).await?;
-    Ok((value, Request::from_parts(head, bytes.into())))
+    let mut taken = Request::new(body);
+    *taken.extensions_mut() = head.extensions.clone();
+    let bytes = bytes(taken).await?;
+    Ok((bytes.clone(), Request::from_parts(head, bytes.into())))
 }
 
 pub(crate) async fn bytes(request: Request) -> Result<Bytes, ApiError> {

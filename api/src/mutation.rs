@@ -21,10 +21,10 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use sqlx::PgConnection;
 use store::audit::{self, NewEntry};
-use store::idempotency::{self, Slot};
+use store::idempotency::{self, Recorded, Slot};
 
 use self::work::Work;
-use crate::body::ReadBody;
+use crate::body::{self, ReadBody};
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::state::State;
@@ -123,6 +123,28 @@ impl<T: ReadBody> FromRequest<State> for Mutation<T> {
     }
 }
 
+/// The same request again, unless it was answered before. For handlers that look at the world outside before they open a
+/// transaction: whoever asks again gets the first answer, whatever the world has come to.
+pub(crate) async fn unanswered(
+    request: Request,
+    caller: &Caller,
+    state: &State,
+) -> Result<Request, Response> {
+    let Some(slot) = slot(&request, caller).map_err(ApiError::into_response)? else { return Ok(request) };
+    let (bytes, request) = body::copy(request).await.map_err(ApiError::into_response)?;
+    let find = async {
+        let mut tx = state.read().await?;
+        let found = idempotency::find(&mut tx, &slot).await?;
+        tx.rollback().await?;
+        Ok(found)
+    };
+    let recorded = find.await.map_err(|error: sqlx::Error| ApiError::from(error).into_response())?;
+    match recorded {
+        Some(recorded) => Err(answered(recorded, &Sha256::digest(&bytes))),
+        None => Ok(request),
+    }
+}
+
 fn slot(request: &Request, caller: &Caller) -> Result<Option<Slot>, ApiError> {
     let Some(key) = key::of(request.headers())? else { return Ok(None) };
     Ok(Some(Slot {
@@ -141,13 +163,16 @@ async fn first_use(conn: &mut PgConnection, slot: Slot, body_hash: Vec<u8>) -> R
     }
     match idempotency::find(conn, &slot).await.map_err(trouble)? {
         None => Ok(First { slot, body_hash }),
-        Some(recorded) if recorded.body_hash != body_hash => {
-            Err(ApiError::plain(ErrorCode::IdempotencyKeyReused).into_response())
-        }
-        Some(recorded) => {
-            let mut answer = Answer::replay(recorded).into_response();
-            answer.headers_mut().insert("idempotent-replayed", HeaderValue::from_static("true"));
-            Err(answer)
-        }
+        Some(recorded) => Err(answered(recorded, &body_hash)),
     }
+}
+
+/// The first answer again, for the same body.
+fn answered(recorded: Recorded, body_hash: &[u8]) -> Response {
+    if recorded.body_hash != body_hash {
+        return ApiError::plain(ErrorCode::IdempotencyKeyReused).into_response();
+    }
+    let mut answer = Answer::replay(recorded).into_response();
+    answer.headers_mut().insert("idempotent-replayed", HeaderValue::from_static("true"));
+    answer
 }

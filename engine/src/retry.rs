@@ -13,7 +13,7 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// Five tries over about a minute.
+    /// Five tries within a quarter of a minute.
     pub const STANDARD: Retry = Retry::times(5);
     pub const NEVER: Retry = Retry::times(1);
 

@@ -3,10 +3,12 @@
 
 mod bytes;
 mod read;
+mod revoked;
 mod uses;
 
-pub use bytes::{let_go, manifests, mark_deleted, may_be_gone, now};
+pub use bytes::{Belonging, hold, let_go, manifests, mark_deleted, may_be_gone, now};
 pub use read::{Filter, find, find_locked, find_published, list};
+pub use revoked::{any_revoked, of_same_bytes};
 pub use uses::{NamingVersion, Reference, Uses, references, uses};
 
 use chrono::{DateTime, Utc};
@@ -78,10 +80,20 @@ impl AppArtifact {
         (self.org_id, self.project_id)
     }
 
+    /// Where its bytes are, with those of the app's other versions.
+    pub fn home(&self) -> String {
+        home(self.repository.as_deref(), self.project_id, &self.app_slug)
+    }
+
     /// By whose policies it is judged.
     pub fn policy_subject(&self) -> Subject {
         Subject { org: Some(self.org_id), project: Some(self.project_id), user: None }
     }
+}
+
+/// Images have a repository; blobs of an app are kept together.
+pub fn home(repository: Option<&str>, project_id: Uuid, app_slug: &str) -> String {
+    repository.map_or_else(|| format!("{project_id}/{app_slug}"), str::to_owned)
 }
 
 fn digest(text: &str) -> sqlx::Result<Digest> {

@@ -40,3 +40,14 @@ pub async fn insert(conn: &mut PgConnection, new: &NewPull<'_>) -> sqlx::Result<
     .fetch_one(conn)
     .await
 }
+
+/// Those whose time has been over for so long.
+pub async fn forget_expired(conn: &mut PgConnection, keep_seconds: f64) -> sqlx::Result<u64> {
+    let gone = sqlx::query!(
+        "delete from pull_intents where expires_at < engine.now() - make_interval(secs => $1)",
+        keep_seconds
+    )
+    .execute(conn)
+    .await?;
+    Ok(gone.rows_affected())
+}

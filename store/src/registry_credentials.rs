@@ -81,3 +81,14 @@ pub async fn revoke_pulls_of(conn: &mut PgConnection, artifact_id: Uuid) -> sqlx
     .await?;
     Ok(())
 }
+
+/// Those that opened nothing any more for so long. The registry's word of what was pushed with one may come a little later.
+pub async fn forget_expired(conn: &mut PgConnection, keep_seconds: f64) -> sqlx::Result<u64> {
+    let gone = sqlx::query!(
+        "delete from registry_credentials where expires_at < engine.now() - make_interval(secs => $1)",
+        keep_seconds
+    )
+    .execute(conn)
+    .await?;
+    Ok(gone.rows_affected())
+}

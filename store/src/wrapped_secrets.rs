@@ -56,3 +56,10 @@ pub async fn look(conn: &mut PgConnection, token_hash: &[u8]) -> sqlx::Result<Op
     .fetch_optional(conn)
     .await
 }
+
+/// Those that nobody fetched in time.
+pub async fn forget_expired(conn: &mut PgConnection) -> sqlx::Result<u64> {
+    let gone =
+        sqlx::query!("delete from wrapped_secrets where expires_at <= engine.now()").execute(conn).await?;
+    Ok(gone.rows_affected())
+}

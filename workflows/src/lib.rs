@@ -23,6 +23,7 @@ use self::instance::decommission::DecommissionInstance;
 use self::instance::deploy::DeployInstance;
 use self::instance::{RollbackInstance, UpgradeInstance};
 use self::reconcilers::lost_nodes::{QUARTER_MINUTELY, WatchNodes};
+use self::reconcilers::retention::{ClearAway, HOURLY};
 use self::version::{PromoteVersion, Retirement};
 
 pub fn registry() -> Registry<Env> {
@@ -40,6 +41,7 @@ pub fn registry() -> Registry<Env> {
         .with::<Promotion>()
         .with::<Deprecation>()
         .with::<Withdrawal>()
+        .with::<ClearAway>()
 }
 
 /// Every process declares them when it starts, so a release brings its schedules with it.
@@ -47,6 +49,7 @@ pub async fn declare_schedules(engine: &Engine) -> Result<(), ScheduleError> {
     let mut transaction = engine.pool().begin().await?;
     engine.ensure_schedule(&mut transaction, &NIGHTLY, &CheckPromises {}).await?;
     engine.ensure_schedule(&mut transaction, &QUARTER_MINUTELY, &WatchNodes {}).await?;
+    engine.ensure_schedule(&mut transaction, &HOURLY, &ClearAway {}).await?;
     transaction.commit().await?;
     Ok(())
 }

@@ -1,3 +1,4 @@
 //! What runs by the clock and takes no input: it looks at how things are and brings them to what they should be.
 
 pub mod lost_nodes;
+pub mod retention;

@@ -1,21 +1,22 @@
 //! Looks again, when the run begins, at what was looked at when the instance was asked for: whether the project may still
 //! use the version, and whether its artifacts are still to be trusted. Much may have changed since.
 
-use clients::registry::RegistryFault;
+use std::time::Duration;
+
 use clients::trust;
 use domain::{ErrorCode, StatusReason};
-use engine::{Activity, Call, Fault};
+use engine::{Activity, Call, Fault, Retry};
 use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use store::app_artifacts::AppArtifact;
-use store::app_instance_artifacts::{self, Standing};
+use store::app_instance_artifacts::{self, Standing, UsedArtifact};
 use store::app_instances::{self, AppInstance, Why};
 use store::deployment::{self, Purpose};
 use store::{Refused, app_versions, trust_demands};
 use uuid::Uuid;
 
-use super::unreadable;
 use crate::Env;
+use crate::env::registry_trouble;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CheckEntitlement {
@@ -51,8 +52,8 @@ async fn admitted(conn: &mut PgConnection, instance: &AppInstance) -> Result<(),
     );
     let place = (instance.org_id, instance.project_id);
     // An instance that was asked for while its version was open is not turned away because it is deprecated since.
-    deployment::admit(conn, place, &version, pair, Purpose::Return).await?;
-    Ok(())
+    let admitted = deployment::admit(conn, place, &version, pair, Purpose::Return).await?;
+    admitted.allows_again(&instance.resources)
 }
 
 /// The artifacts that the instance is about to run, by digest, looked at in the registry itself.
@@ -65,6 +66,9 @@ pub struct ResolveArtifacts {
 
 impl Activity for ResolveArtifacts {
     const NAME: &'static str = "resolve_artifacts";
+    /// About half an hour of a registry that does not answer.
+    const RETRY: Retry = Retry::times(40).at_most(Duration::from_secs(60));
+    const TIMEOUT: Duration = Duration::from_secs(120);
     type Env = Env;
     /// The digests.
     type Output = Vec<String>;
@@ -106,8 +110,7 @@ impl ResolveArtifacts {
         let repository = env.registry()?.repository(artifact.repository.as_deref().unwrap_or_default());
         let evidence = match trust::examine(&repository, &artifact.digest()?, demands).await {
             Ok(evidence) => evidence,
-            Err(RegistryFault::Unavailable(why)) => return Err(Fault::retry("registry_unavailable", why)),
-            Err(fault) => return Err(unreadable(&fault)),
+            Err(fault) => return Err(registry_trouble(fault)),
         };
         if evidence.is_good() {
             return Ok(());
@@ -118,6 +121,14 @@ impl ResolveArtifacts {
         let why = Refused::no(ErrorCode::ArtifactUntrusted, message);
         Err(refused(env, self.instance, why).await?)
     }
+}
+
+/// The images that the instance is about to run, held still, if nothing was revoked since they were resolved. What was only
+/// deprecated since goes on. The instance is held before.
+pub(super) async fn images(conn: &mut PgConnection, instance: Uuid) -> Result<Vec<UsedArtifact>, Refused> {
+    let used = app_instance_artifacts::of(conn, instance, Standing::Target).await?;
+    deployment::still_usable(conn, &used, Purpose::Return).await?;
+    Ok(used)
 }
 
 async fn found(conn: &mut PgConnection, instance: Uuid) -> Result<AppInstance, Fault> {

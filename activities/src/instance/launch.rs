@@ -13,6 +13,7 @@ use store::resource_ledger::{self as ledger, Kind};
 use store::{app_instance_releases, node_tasks};
 use uuid::Uuid;
 
+use super::admit::{images, refused};
 use super::credentials::{Credentials, revoke_key};
 use super::reserve::Placement;
 use super::{Order, held, holder, unreadable, workload};
@@ -49,6 +50,11 @@ impl Activity for LaunchWorkload {
             node_tasks::raise_epoch(&mut tx, known.id, call.epoch).await?;
             tx.commit().await?;
             return Ok(known.id);
+        }
+        // A revocation takes its turn on the artifact's row: it comes before this task, or finds the credential inside.
+        if let Err(why) = images(&mut tx, instance.id).await {
+            tx.rollback().await?;
+            return Err(refused(env, instance.id, why).await?);
         }
         let workload = workload::of(&mut tx, env, &instance, self, call).await?;
         let task = Task::OciLaunch(OciLaunch { workload });

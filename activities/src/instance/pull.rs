@@ -4,13 +4,13 @@
 use engine::{Activity, Call, Fault};
 use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
-use store::app_instance_artifacts::{self, Standing};
 use store::app_instances::AppInstance;
 use store::pull_intents::{self, NewPull};
 use store::registry_credentials;
 use store::resource_ledger::{self as ledger, Holder, Kind};
 use uuid::Uuid;
 
+use super::admit::{images, refused};
 use super::{held, holder, unreadable};
 use crate::Env;
 
@@ -34,7 +34,13 @@ impl Activity for IssuePullIntent {
     async fn run(&self, env: &Env, call: &Call) -> Result<(), Fault> {
         let mut tx = env.engine.pool().begin().await?;
         let instance = held(&mut tx, self.instance).await?;
-        let artifacts = app_instance_artifacts::of(&mut tx, instance.id, Standing::Target).await?;
+        let artifacts = match images(&mut tx, instance.id).await {
+            Ok(artifacts) => artifacts,
+            Err(why) => {
+                tx.rollback().await?;
+                return Err(refused(env, instance.id, why).await?);
+            }
+        };
         let image = artifacts.first().ok_or_else(|| unreadable(&"no image was resolved for the instance"))?;
         let new = NewPull {
             id: self.pull,

@@ -19,7 +19,7 @@ use sqlx::PgConnection;
 use store::app_artifacts::Slot;
 use store::policies::{self, Subject};
 use store::publish_intents::{self, Destination, NewIntent};
-use store::{projects, signing_keys};
+use store::{projects, signing_keys, version_artifacts};
 use uuid::Uuid;
 
 use super::{Problems, credential, place, require_owner};
@@ -52,6 +52,7 @@ async fn make(
     check(&change.body, depot)?;
     require_owner(&mut change.tx, &change.body.app_slug, place.1).await?;
     check_key(&mut change.tx, place.1, change.body.signing_key_id).await?;
+    expect_as_declared(&mut change.tx, &mut change.body).await?;
     let (by, correlation_id) =
         (change.caller.principal().id, change.caller.context.correlation_id.to_string());
     let asker = Asker { place, by, correlation_id: &correlation_id };
@@ -97,6 +98,17 @@ async fn check_key(conn: &mut PgConnection, project: Uuid, id: Option<Uuid>) -> 
         Some(_) => Ok(()),
         None => Err(ApiError::invalid("/signing_key_id", "is not a live signing key of this project")),
     }
+}
+
+/// Where the version's manifest names the only digest it takes, the intent does too.
+async fn expect_as_declared(conn: &mut PgConnection, asked: &mut NewPublishIntent) -> Result<(), ApiError> {
+    let Some(declared) = version_artifacts::expected_digest(conn, &slot(asked)).await? else { return Ok(()) };
+    if asked.expected_digest.as_ref().is_some_and(|asked| *asked != declared) {
+        let why = format!("the version's manifest takes only {declared}");
+        return Err(ApiError::invalid("/expected_digest", why));
+    }
+    asked.expected_digest = Some(declared);
+    Ok(())
 }
 
 async fn image(
@@ -178,7 +190,11 @@ async fn kept(
         correlation_id: asker.correlation_id,
         ttl_seconds: asked.ttl_seconds.unwrap_or(HOUR),
     };
-    let intent = publish_intents::insert(conn, &new).await?;
+    // An upload of the same bytes that broke off goes on under its own intent.
+    let intent = match publish_intents::reopen_upload(conn, &new).await? {
+        Some(open) => open,
+        None => publish_intents::insert(conn, &new).await?,
+    };
     let (signature_required, provenance_required) = required(conn, asker.place).await?;
     Ok(PublishIntent {
         id: intent.id,

@@ -7,9 +7,11 @@ use api_types::{Artifact, NewArtifact};
 use axum::extract::{FromRequest, Request, State as Shared};
 use axum::response::{IntoResponse, Response};
 use domain::ErrorCode;
+use domain::artifact::Trust;
 use domain::event::EventType;
 use sqlx::PgConnection;
 use store::app_artifacts::{self, Slot};
+use store::{publish_intents, registry_pushes};
 use uuid::Uuid;
 
 use self::found::{Found, look};
@@ -18,7 +20,7 @@ use crate::body;
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
-use crate::mutation::{Answer, Change, Mutation};
+use crate::mutation::{self, Answer, Change, Mutation};
 use crate::state::State;
 
 pub(crate) fn register() -> Endpoint {
@@ -32,11 +34,13 @@ pub(crate) fn register() -> Endpoint {
             ErrorCode::AlreadyExists,
             ErrorCode::OperationInProgress,
             ErrorCode::DigestMismatch,
+            ErrorCode::ArtifactUntrusted,
             ErrorCode::UpstreamError,
         ])
 }
 
 async fn make(Shared(state): Shared<State>, caller: Caller, request: Request) -> Result<Response, Response> {
+    let request = mutation::unanswered(request, &caller, &state).await?;
     let (asked, request) = body::peek::<NewArtifact>(request).await.map_err(ApiError::into_response)?;
     let found = look(&state, &caller, &asked).await.map_err(ApiError::into_response)?;
     let change = Mutation::<NewArtifact>::from_request(request, &state).await?;
@@ -53,28 +57,44 @@ fn slot(asked: &NewArtifact) -> Slot<'_> {
     }
 }
 
-/// Bytes that were read may be deleted meanwhile with a retired artifact that had them too.
-async fn not_on_their_way_out(
+/// Bytes that were revoked for the app stay revoked, and bytes that were read may be deleted meanwhile, with a retired
+/// artifact that had them too or because nobody registered them for so long.
+async fn may_be_used(
     conn: &mut PgConnection,
+    project: Uuid,
     asked: &NewArtifact,
     found: &Found,
 ) -> Result<(), ApiError> {
-    let Some(repository) = &found.intent.repository else { return Ok(()) };
     let digests: Vec<String> = found.children.iter().chain([&asked.digest]).cloned().collect();
-    if !app_artifacts::may_be_gone(conn, repository, &digests, found.since).await? {
+    if app_artifacts::any_revoked(conn, project, &asked.app_slug, &digests).await? {
+        let message = "These bytes are revoked for the app, for good.";
+        return Err(
+            ApiError::new(ErrorCode::ArtifactUntrusted, message).with("state", Trust::Revoked.as_str())
+        );
+    }
+    let Some(repository) = &found.intent.repository else { return Ok(()) };
+    if !app_artifacts::may_be_gone(conn, repository, &digests, found.since).await?
+        && !registry_pushes::may_be_gone(conn, repository, &digests, found.since).await?
+    {
         return Ok(());
     }
-    let message = "These bytes are being deleted with a retired artifact. Push them again in a moment.";
+    let message = "These bytes are being deleted, as nothing needed them. Push them again in a moment.";
     Err(ApiError::new(ErrorCode::OperationInProgress, message).retry_after(10))
 }
 
 async fn keep(mut change: Mutation<NewArtifact>, found: &Found) -> Result<Response, ApiError> {
     let (org, project) = place(&change.caller)?;
     let asked = &change.body;
-    not_on_their_way_out(&mut change.tx, asked, found).await?;
+    let home = app_artifacts::home(found.intent.repository.as_deref(), project, &asked.app_slug);
+    app_artifacts::hold(&mut change.tx, &home).await?;
     if let Some(id) = app_artifacts::find_published(&mut change.tx, &slot(asked), &asked.digest).await? {
         let message = "These bytes are registered for this version already.";
         return Err(ApiError::new(ErrorCode::AlreadyExists, message).with("artifact_id", id.to_string()));
+    }
+    may_be_used(&mut change.tx, project, asked, found).await?;
+    if !publish_intents::hold_open(&mut change.tx, found.intent.id).await? {
+        let why = "has no publish intent of this project any more; ask for one first";
+        return Err(ApiError::invalid("/artifact_name", why));
     }
     let (id, correlation_id) = (Uuid::now_v7(), change.caller.context.correlation_id.to_string());
     let new = app_artifacts::NewArtifact {

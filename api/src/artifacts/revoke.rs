@@ -1,22 +1,30 @@
-//! `POST P/app-artifacts/{id}/revoke`: nothing new uses the artifact from this commit on. What runs goes on, and is listed.
+//! `POST P/app-artifacts/{id}/revoke`: nothing new uses these bytes from this commit on, under whichever version they are
+//! registered, and they are never registered again. What runs goes on, and is listed.
 
 use api_types::{ArtifactReference, ArtifactRevoked, Operate};
 use axum::response::Response;
 use domain::ErrorCode;
 use domain::artifact::{Trust, TrustMove};
 use domain::event::EventType;
-use store::{app_artifacts, registry_credentials};
+use sqlx::PgConnection;
+use store::app_artifacts::{self, AppArtifact};
+use store::audit::{self, NewEntry};
+use store::registry_credentials;
 
 use super::{place, shown, tell};
+use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::mutation::{Answer, Change, Mutation};
 use crate::path::Id;
 
 pub(crate) fn revoke() -> Endpoint {
-    Endpoint::new("revoke_artifact", "Take back all trust in an artifact, for good", take_back)
+    Endpoint::new("revoke_artifact", "Take back all trust in an artifact's bytes, for good", take_back)
         .body::<Operate>()
-        .answers::<ArtifactRevoked>(200, "The artifact, and the instances that still use it.")
+        .answers::<ArtifactRevoked>(
+            200,
+            "The artifact, and the instances that still use its bytes. Every other registration of them is revoked too.",
+        )
         .refuses(&[ErrorCode::ArtifactNotFound])
 }
 
@@ -24,20 +32,25 @@ async fn take_back(id: Id, mut change: Mutation<Operate>) -> Result<Response, Ap
     let missing = || ApiError::plain(ErrorCode::ArtifactNotFound);
     let project = place(&change.caller)?.1;
     let id = id.or(ErrorCode::ArtifactNotFound)?;
-    let before = app_artifacts::find_locked(&mut change.tx, id).await?;
-    let before = before.filter(|artifact| artifact.project_id == project).ok_or_else(missing)?;
-    let from = before.trust()?;
-    let affected = app_artifacts::references(&mut change.tx, &before).await?;
-    if from != Trust::Revoked {
-        app_artifacts::move_trust(&mut change.tx, id, from, TrustMove::Revoke, None).await?;
-        registry_credentials::revoke_pulls_of(&mut change.tx, id).await?;
-    }
-    let after = app_artifacts::find(&mut change.tx, id).await?.ok_or_else(missing)?;
-    if from != Trust::Revoked {
-        tell(&mut change.tx, &change.caller, EventType::ArtifactRevoked, &after).await?;
-    }
-    let after = shown(after)?;
+    let asked = app_artifacts::find(&mut change.tx, id).await?;
+    let asked = asked.filter(|artifact| artifact.project_id == project).ok_or_else(missing)?;
+    app_artifacts::hold(&mut change.tx, &asked.home()).await?;
+    let all = app_artifacts::of_same_bytes(&mut change.tx, &asked).await?;
+    let before = all.iter().find(|one| one.id == id).cloned().ok_or_else(missing)?;
     let reason = change.body.reason.take();
+    let mut affected = Vec::new();
+    for artifact in &all {
+        affected.extend(app_artifacts::references(&mut change.tx, artifact).await?);
+        let after = revoked(&mut change.tx, &change.caller, artifact).await?;
+        if let Some(after) = after.filter(|after| after.id != id) {
+            note(&mut change.tx, &change.caller, artifact, &after, reason.as_deref()).await?;
+        }
+    }
+    affected.sort_by(|one, other| {
+        (one.app_instance_id, &one.standing).cmp(&(other.app_instance_id, &other.standing))
+    });
+    affected.dedup();
+    let after = shown(app_artifacts::find(&mut change.tx, id).await?.ok_or_else(missing)?)?;
     let told = Change::of("artifact", id).from(&shown(before)?).to(&after).because(reason);
     let affected_instances = affected.into_iter().map(|used| ArtifactReference {
         app_instance_id: used.app_instance_id,
@@ -47,4 +60,41 @@ async fn take_back(id: Id, mut change: Mutation<Operate>) -> Result<Response, Ap
     });
     let body = ArtifactRevoked { artifact: after, affected_instances: affected_instances.collect() };
     change.commit(told, Answer::ok(&body)?).await
+}
+
+/// As it is afterwards; none where it was revoked already.
+async fn revoked(
+    conn: &mut PgConnection,
+    caller: &Caller,
+    artifact: &AppArtifact,
+) -> Result<Option<AppArtifact>, ApiError> {
+    let from = artifact.trust()?;
+    if from == Trust::Revoked {
+        return Ok(None);
+    }
+    app_artifacts::move_trust(conn, artifact.id, from, TrustMove::Revoke, None).await?;
+    registry_credentials::revoke_pulls_of(conn, artifact.id).await?;
+    let after = app_artifacts::find(conn, artifact.id).await?;
+    let after = after.ok_or_else(|| ApiError::plain(ErrorCode::ArtifactNotFound))?;
+    tell(conn, caller, EventType::ArtifactRevoked, &after).await?;
+    Ok(Some(after))
+}
+
+/// What the request's own entry does not say: that another registration went with the one it names.
+async fn note(
+    conn: &mut PgConnection,
+    caller: &Caller,
+    before: &AppArtifact,
+    after: &AppArtifact,
+    reason: Option<&str>,
+) -> Result<(), ApiError> {
+    let entry = NewEntry {
+        target: format!("artifact:{}", after.id),
+        before: Some(before.told()),
+        after: Some(after.told()),
+        reason: reason.map(str::to_owned),
+        ..caller.entry()
+    };
+    audit::insert(conn, &entry).await?;
+    Ok(())
 }

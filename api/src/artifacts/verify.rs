@@ -19,7 +19,7 @@ use super::{place, shown, tell};
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
-use crate::mutation::{Answer, Change, Mutation};
+use crate::mutation::{self, Answer, Change, Mutation};
 use crate::path::Id;
 use crate::state::State;
 use crate::uploads;
@@ -40,6 +40,7 @@ async fn check(
     id: Id,
     request: Request,
 ) -> Result<Response, Response> {
+    let request = mutation::unanswered(request, &caller, &state).await?;
     let evidence = look(&state, &caller, id).await.map_err(ApiError::into_response)?;
     let change = Mutation::<Operate>::from_request(request, &state).await?;
     keep(change, id, &evidence).await.map_err(ApiError::into_response)

@@ -44,7 +44,8 @@ async fn fetch(
     if kind(&artifact) != ArtifactKind::Blob {
         return Err(missing());
     }
-    if row.trust()? == Trust::Revoked {
+    // What was published as trusted and is not any more: revoked, or found to be other bytes than it says.
+    if matches!(row.trust()?, Trust::Revoked | Trust::FailedVerification) {
         return Err(ApiError::plain(ErrorCode::ArtifactUntrusted).with("state", row.trust_state));
     }
     let blobs = state.depot()?.blobs.as_ref().ok_or_else(missing)?;

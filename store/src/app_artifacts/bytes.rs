@@ -3,16 +3,24 @@
 
 use chrono::{DateTime, Utc};
 use domain::Digest;
+use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{AppArtifact, digest};
 
-/// Whoever registers and whoever deletes in a repository take turns.
-async fn hold(conn: &mut PgConnection, repository: &str) -> sqlx::Result<()> {
-    sqlx::query!("select pg_advisory_xact_lock(hashtextextended('repository/' || $1, 0))", repository)
-        .execute(conn)
-        .await?;
+/// A manifest that belongs to an artifact.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Belonging {
+    pub manifest: Digest,
+    /// The manifest of the artifact whose signature or provenance it is; none where it is the artifact's own.
+    pub vouches_for: Option<Digest>,
+}
+
+/// Whoever registers, revokes and deletes in one place take turns. Taken before any artifact's row.
+pub async fn hold(conn: &mut PgConnection, home: &str) -> sqlx::Result<()> {
+    let name = format!("artifacts/{home}");
+    sqlx::query!("select pg_advisory_xact_lock(hashtextextended($1, 0))", name).execute(conn).await?;
     Ok(())
 }
 
@@ -25,26 +33,32 @@ pub async fn manifests(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Vec<Di
     claimed.fetch_one(conn).await?.iter().map(|text| digest(text)).collect()
 }
 
-/// Gives up the artifact's claim. Answers those of the candidates that nobody else claims, in their order.
+/// Gives up the artifact's claim. Answers those of the candidates that nobody else claims, in their order: none that is
+/// another registration's own, none that vouches for another registration's, and none that another's evidence names. Its
+/// home is held.
 pub async fn let_go(
     conn: &mut PgConnection,
     artifact: &AppArtifact,
-    candidates: &[Digest],
+    candidates: &[Belonging],
 ) -> sqlx::Result<Vec<Digest>> {
-    let repository = artifact.repository.as_deref().unwrap_or_default();
-    hold(conn, repository).await?;
-    let candidates: Vec<String> = candidates.iter().map(ToString::to_string).collect();
+    let manifests: Vec<String> = candidates.iter().map(|one| one.manifest.to_string()).collect();
+    let subjects: Vec<String> =
+        candidates.iter().map(|one| one.vouches_for.as_ref().unwrap_or(&one.manifest).to_string()).collect();
     let going = sqlx::query_scalar!(
         r#"update app_artifacts a
            set going = coalesce(going, array(
-               select manifest from unnest($2::text[]) with ordinality candidate (manifest, place)
+               select manifest from unnest($2::text[], $3::text[]) with ordinality candidate (manifest, subject, place)
                where not exists (select 1 from app_artifacts other
                    where other.repository = a.repository and other.id <> a.id and other.going is null
-                     and (other.digest = manifest or manifest = any (other.children)))
+                     and (other.digest in (manifest, subject) or other.children && array[manifest, subject]
+                       or other.evidence #>> '{provenance,manifest_digest}' = manifest
+                       or other.evidence @> jsonb_build_object('signatures',
+                            jsonb_build_array(jsonb_build_object('manifest_digest', manifest)))))
                order by place))
            where id = $1 returning going as "going!""#,
         artifact.id,
-        &candidates
+        &manifests,
+        &subjects
     )
     .fetch_one(conn)
     .await?;
@@ -62,15 +76,14 @@ pub async fn mark_deleted(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<()>
     Ok(())
 }
 
-/// Whether any of these manifests, read since a moment, may have been deleted since. Until the transaction ends, nothing
-/// more is decided to go.
+/// Whether any of these manifests, read since a moment, may have been deleted since. The repository is held, so nothing more
+/// is decided to go.
 pub async fn may_be_gone(
     conn: &mut PgConnection,
     repository: &str,
     digests: &[String],
     since: DateTime<Utc>,
 ) -> sqlx::Result<bool> {
-    hold(conn, repository).await?;
     sqlx::query_scalar!(
         r#"select exists (select 1 from app_artifacts
                where repository = $1 and going && $2 and (deleted_at is null or deleted_at >= $3)) as "going!""#,

@@ -80,7 +80,7 @@ pub async fn find_locked(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Opti
     .await
 }
 
-/// The same bytes registered for the same slot before.
+/// The same bytes registered for the same slot before. What was retired and deleted may be registered again.
 pub async fn find_published(
     conn: &mut PgConnection,
     slot: &Slot<'_>,
@@ -89,7 +89,7 @@ pub async fn find_published(
     sqlx::query_scalar!(
         "select id from app_artifacts
          where app_slug = $1 and app_version = $2 and artifact_name = $3 and coalesce(variant, '') = coalesce($4, '')
-           and digest = $5",
+           and digest = $5 and deleted_at is null",
         slot.app_slug,
         slot.app_version,
         slot.artifact_name,

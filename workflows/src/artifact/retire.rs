@@ -17,7 +17,7 @@ use engine::{Fault, Halt, PlannedStep, Run, Workflow};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
-use store::app_artifacts::{self, AppArtifact};
+use store::app_artifacts::{self, AppArtifact, Belonging};
 use store::policies;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -177,7 +177,10 @@ async fn retire(conn: &mut PgConnection, asked: Withdrawal, correlation_id: Stri
 }
 
 /// The manifests that go with it; those that another registration needs are not among them.
-async fn let_go(conn: &mut PgConnection, id: Uuid, all: Vec<Digest>) -> Result<Vec<Digest>, Fault> {
+async fn let_go(conn: &mut PgConnection, id: Uuid, all: Vec<Belonging>) -> Result<Vec<Digest>, Fault> {
+    let gone = || Fault::needs_operator("artifact_not_found", "the artifact is gone");
+    let artifact = app_artifacts::find(conn, id).await?.ok_or_else(gone)?;
+    app_artifacts::hold(conn, &artifact.home()).await?;
     let artifact = locked(conn, id).await?;
     let used = !app_artifacts::uses(conn, &artifact).await?.is_empty();
     if used || artifact.lifecycle()? != Lifecycle::Retired {

@@ -7,9 +7,9 @@ use clients::registry::{Manifest, RegistryFault, Repository};
 use domain::manifest::ArtifactKind;
 use domain::{Digest, ErrorCode, PolicyKey, artifact};
 use sqlx::PgConnection;
-use store::app_artifacts;
 use store::policies::{self, Subject};
 use store::publish_intents::{self, PublishIntent};
+use store::{app_artifacts, version_artifacts};
 use uuid::Uuid;
 
 use super::slot;
@@ -39,17 +39,24 @@ pub(super) async fn look(state: &State, caller: &Caller, asked: &NewArtifact) ->
     let mut tx = state.read().await?;
     let since = app_artifacts::now(&mut tx).await?;
     let intent = intent(&mut tx, caller, asked).await;
+    let declared = version_artifacts::expected_digest(&mut tx, &slot(asked)).await;
     tx.rollback().await?;
     let intent = intent?;
-    if intent.expected_digest.as_ref().is_some_and(|expected| *expected != asked.digest) {
-        let message = "The intent expects another digest.";
-        return Err(
-            ApiError::new(ErrorCode::DigestMismatch, message).with("expected", intent.expected_digest)
-        );
-    }
+    expected(asked, "intent", intent.expected_digest.as_deref())?;
+    expected(asked, "version's manifest", declared?.as_deref())?;
     match asked.artifact_kind {
         ArtifactKind::Oci => image(state, asked, &digest, intent, since).await,
         ArtifactKind::Blob => blob(state, asked, &digest, intent, since).await,
+    }
+}
+
+fn expected(asked: &NewArtifact, whose: &str, expected: Option<&str>) -> Result<(), ApiError> {
+    match expected {
+        Some(expected) if expected != asked.digest => {
+            let message = format!("The {whose} expects another digest.");
+            Err(ApiError::new(ErrorCode::DigestMismatch, message).with("expected", expected))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -79,7 +86,7 @@ async fn intent(
 ) -> Result<PublishIntent, ApiError> {
     let (org, project) = place(caller)?;
     require_owner(conn, &asked.app_slug, project).await?;
-    let intent = publish_intents::newest_for(conn, project, &slot(asked)).await?;
+    let intent = publish_intents::newest_for(conn, project, &slot(asked), &asked.digest).await?;
     let Some(intent) = intent else {
         let why = "has no publish intent of this project; ask for one first";
         return Err(ApiError::invalid("/artifact_name", why));
