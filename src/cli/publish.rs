@@ -10,7 +10,7 @@ use api_types::{Artifact, NewArtifact, NewPublishIntent, Operate, Page, PublishI
 use clap::Args;
 use clients::trust::SignerKey;
 use domain::Digest;
-use domain::artifact::Trust;
+use domain::artifact::{Lifecycle, Trust};
 use domain::manifest::ArtifactKind;
 
 use self::blob::Blob;
@@ -26,9 +26,9 @@ pub struct PublishArgs {
     /// The version it belongs to
     #[arg(value_name = "VERSION")]
     app_version: String,
-    /// An image: an OCI layout, as a folder or a tar file
-    #[arg(long, value_name = "PATH", required_unless_present = "blob", conflicts_with = "blob")]
-    image: Option<PathBuf>,
+    /// An image: an OCI layout, as a folder or a tar file, or `docker:NAME` of this machine's engine
+    #[arg(long, value_name = "PATH|docker:NAME", required_unless_present = "blob", conflicts_with = "blob")]
+    image: Option<String>,
     /// Any file
     #[arg(long, value_name = "FILE")]
     blob: Option<PathBuf>,
@@ -52,7 +52,7 @@ enum Source {
 impl Source {
     fn open(args: &PublishArgs) -> Result<Source, Failure> {
         match (&args.image, &args.blob) {
-            (Some(path), _) => Image::open(path).map(Source::Image),
+            (Some(source), _) => Image::open(source).map(Source::Image),
             (None, Some(path)) => Blob::open(path).map(Source::Blob),
             (None, None) => Err(Failure::usage("what? Name it with --image or --blob")),
         }
@@ -102,7 +102,10 @@ async fn known(args: &PublishArgs, client: &Client, digest: &Digest) -> Result<O
         ("digest", digest.to_string()),
     ];
     let page: Page<Artifact> = client.get(&client.in_project("/app-artifacts")?, &query).await?;
-    Ok(page.items.into_iter().find(|artifact| artifact.slot.variant == args.variant))
+    let same = |artifact: &Artifact| {
+        artifact.slot.variant == args.variant && artifact.lifecycle_state != Lifecycle::Retired
+    };
+    Ok(page.items.into_iter().find(same))
 }
 
 async fn publish(

@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncSeekExt;
 
 use crate::cli::client::{self, Client};
+use crate::cli::output;
 use crate::cli::progress::Progress;
 use crate::failure::Failure;
 
@@ -42,6 +43,10 @@ impl Blob {
         let (url, http) = (client.address(path), client::http()?);
         // Only the platform's own uploads can be gone on with.
         let offset = if path.starts_with('/') { offset(&http, &url).await? } else { 0 };
+        if offset > 0 && offset == self.size {
+            output::say("all of it is there already");
+            return Ok(());
+        }
         let mut file = tokio::fs::File::open(&self.path).await.map_err(Failure::usage)?;
         file.seek(SeekFrom::Start(offset)).await.map_err(Failure::usage)?;
         let name = self.path.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -1,4 +1,5 @@
-//! An image from an OCI layout: pushed blob by blob, each only if the registry lacks it, and signed as cosign does.
+//! An image from an OCI layout, or from the container engine of this machine: pushed blob by blob, each only if the registry
+//! lacks it, and signed as cosign does.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,9 +28,44 @@ pub struct Image {
     unpacked: Option<PathBuf>,
 }
 
+/// What names an image of the engine, before the name the engine knows it by.
+const OF_ENGINE: &str = "docker:";
+
 impl Image {
-    pub fn open(path: &Path) -> Result<Image, Failure> {
+    pub fn open(source: &str) -> Result<Image, Failure> {
+        if let Some(name) = source.strip_prefix(OF_ENGINE) {
+            return Image::of_engine(name);
+        }
+        let path = Path::new(source);
         let unpacked = if path.is_dir() { None } else { Some(unpack(path)?) };
+        Image::read(path, unpacked)
+    }
+
+    /// As Docker's own client saves it.
+    fn of_engine(name: &str) -> Result<Image, Failure> {
+        let archive = temporary();
+        let saved = Command::new("docker")
+            .args(["image", "save", "--output"])
+            .arg(&archive)
+            .args(["--", name])
+            .output();
+        let unpacked = match saved {
+            Ok(said) if said.status.success() => unpack(&archive),
+            Ok(said) => Err(Failure::usage(String::from_utf8_lossy(&said.stderr).trim().to_owned())),
+            Err(error) => Err(Failure::usage(format!("docker cannot be run: {error}"))),
+        };
+        let _ = std::fs::remove_file(&archive);
+        let unpacked = unpacked?;
+        if !unpacked.join("oci-layout").is_file() {
+            let _ = std::fs::remove_dir_all(&unpacked);
+            return Err(Failure::usage(
+                "this engine does not save images as OCI layouts; Docker does from 25 on",
+            ));
+        }
+        Image::read(&archive, Some(unpacked))
+    }
+
+    fn read(path: &Path, unpacked: Option<PathBuf>) -> Result<Image, Failure> {
         let layout = Layout::open(unpacked.as_deref().unwrap_or(path)).map_err(Failure::usage)?;
         let manifest = layout.image().map_err(Failure::usage)?.clone();
         let digest = manifest.digest.parse().map_err(Failure::usage)?;
@@ -78,9 +114,15 @@ impl Image {
         Ok(())
     }
 
+    /// The manifest and, where it is an index, every manifest below it: a node runs one of those.
     pub async fn sign(&self, repository: &Repository, key: &SignerKey) -> Result<(), Failure> {
-        sign(repository, &self.digest, key).await.map_err(Failure::server)?;
-        output::say("signed");
+        let parts = self.layout.needed_by(&self.manifest).map_err(Failure::usage)?;
+        let below = parts.iter().filter(|part| MANIFEST_TYPES.contains(&part.media_type.as_str()));
+        for manifest in below.chain([&self.manifest]) {
+            let digest: Digest = manifest.digest.parse().map_err(Failure::usage)?;
+            sign(repository, &digest, key).await.map_err(Failure::server)?;
+            output::say(&format!("signed {}", short(&digest)));
+        }
         Ok(())
     }
 }
@@ -98,8 +140,12 @@ fn short(digest: &Digest) -> String {
     digest.as_str().chars().take(19).collect()
 }
 
+fn temporary() -> PathBuf {
+    std::env::temp_dir().join(format!("gpuaas-image-{}", Uuid::new_v4().simple()))
+}
+
 fn unpack(archive: &Path) -> Result<PathBuf, Failure> {
-    let folder = std::env::temp_dir().join(format!("gpuaas-image-{}", Uuid::new_v4().simple()));
+    let folder = temporary();
     let failed = |why: String| Failure::usage(format!("cannot unpack {}: {why}", archive.display()));
     std::fs::create_dir(&folder).map_err(|error| failed(error.to_string()))?;
     let unpacked = Command::new("tar").arg("-xf").arg(archive).arg("-C").arg(&folder).output();
