@@ -9,6 +9,8 @@ mod oracle;
 mod register;
 mod registry;
 mod releases;
+mod retention;
+mod revoked;
 pub mod signer;
 mod struck;
 mod trust;

@@ -7,6 +7,7 @@ mod onboarding;
 mod reads;
 mod retire;
 mod rollout;
+mod struck;
 
 use serde_json::{Value, json};
 use uuid::Uuid;

@@ -104,8 +104,13 @@ impl Http {
 
     /// Another process of the same platform, which shares nothing but the database.
     pub fn elsewhere(&self) -> Http {
-        let state = State::new(self.state.engine.clone(), self.state.build.clone(), self.realm.keys.clone())
-            .with_depot(shelf());
+        self.with_depot(shelf())
+    }
+
+    /// Another process of the same platform, with another registry or other stores.
+    pub fn with_depot(&self, depot: api::Depot) -> Http {
+        let state = State::new(self.state.engine.clone(), self.state.build.clone(), self.realm.keys.clone());
+        let state = state.with_depot(depot);
         Http { router: api::router(state.clone(), Router::new()), state, ..self.clone() }
     }
 

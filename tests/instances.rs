@@ -4,6 +4,7 @@ mod change;
 mod create;
 mod decommission;
 mod deploy;
+mod entitled;
 mod logs;
 mod nodes;
 mod reads;

@@ -31,6 +31,7 @@ const CHECKED: &[&str] = &[
     "artifact.promote",
     "artifact.deprecate",
     "artifact.retire",
+    "artifact.clear_away",
 ];
 
 #[test]

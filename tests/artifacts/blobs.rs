@@ -98,6 +98,36 @@ async fn an_upload_that_broke_off_goes_on_and_is_taken_once_it_is_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn whoever_asks_again_for_the_same_bytes_goes_on_where_the_upload_stands() {
+    let yard = Yard::new().await;
+    let bytes = bytes();
+    let wanted = json!({ "expected_digest": digest(&bytes) });
+    let first = intent(&yard, wanted.clone()).await;
+    let (head, tail) = bytes.split_at(1 << 20);
+    upload(&yard, &first, Some(&format!("bytes 0-{}/{LARGE}", head.len() - 1)), head).await.with(200);
+    let second = intent(&yard, wanted.clone()).await;
+    assert_eq!(second["id"], first["id"]);
+    assert_eq!(offset(&yard, &second).await, head.len().to_string());
+    assert_eq!(
+        upload(&yard, &first, None, b"x").await.with(404)["code"],
+        "upload_not_found",
+        "one address at a time"
+    );
+    for other in
+        [json!({}), json!({ "expected_digest": digest(b"other") }), json!({ "app_version": "1.1.0" })]
+    {
+        assert_ne!(intent(&yard, other).await["id"], first["id"], "other bytes, or another place");
+    }
+    let rest = format!("bytes {}-{}/{LARGE}", head.len(), LARGE - 1);
+    upload(&yard, &second, Some(&rest), tail).await.with(200);
+    let last = intent(&yard, wanted.clone()).await;
+    assert_eq!(last["id"], first["id"]);
+    register(&yard, &bytes, json!({})).await.with(201);
+    assert_ne!(intent(&yard, wanted).await["id"], first["id"], "what was taken is over");
+    yard.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_upload_is_refused_where_it_is_too_large_other_than_said_late_or_nobodys() {
     let yard = Yard::new().await;
     let small = intent(&yard, json!({ "max_bytes": 10 })).await;

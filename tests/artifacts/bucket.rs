@@ -9,8 +9,11 @@ use clients::blobs::{BlobFault, BlobName, Blobs, S3, S3Settings, SignedUpload};
 use domain::Secret;
 use futures::TryStreamExt;
 use reqwest::Client;
+use serde_json::json;
 use uuid::Uuid;
 
+use super::yard::Yard;
+use crate::http::project;
 use crate::support::cluster::Folder;
 use crate::support::image::digest;
 
@@ -144,4 +147,55 @@ async fn a_signed_address_takes_one_upload_of_the_right_bytes() {
     assert_eq!(upload(&short, None, b"this").await, 403, "it has expired");
     let stranger = server.connect("wrong").sign(name().intent, None, HOUR).await.unwrap();
     assert_eq!(upload(&stranger, None, b"this").await, 403);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_accepts_by_the_wrong_digest_takes_nothing_from_whoever_has_the_right_one() {
+    let server = Server::start().await;
+    let s3 = server.connect(SECRET);
+    let blobs = Blobs::S3(s3.clone());
+    let (this, that) = (digest(b"this"), digest(b"that"));
+    for _ in 0..10 {
+        let name = name();
+        let signed = s3.sign(name.intent, None, HOUR).await.unwrap();
+        assert_eq!(upload(&signed, None, b"this").await, 200);
+        let (wrong, right) = tokio::join!(blobs.accept(&name, &that, 10), blobs.accept(&name, &this, 10));
+        assert_eq!(right, Ok(4));
+        assert_eq!(wrong, Err(BlobFault::Mismatch { asked: that.clone(), found: this.clone() }));
+        assert_eq!(blobs.check(&name, &this).await, Ok(4), "what was accepted is there");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_blob_goes_to_the_bucket_is_registered_from_there_and_goes_when_it_is_retired() {
+    let server = Server::start().await;
+    let s3 = server.connect(SECRET);
+    let yard = Yard::keeping_in(Blobs::S3(s3.clone())).await;
+    let wanted =
+        json!({ "artifact_name": "weights", "artifact_kind": "blob", "expected_digest": digest(b"this") });
+    let intent = yard.intent(wanted).await;
+    let signed = SignedUpload {
+        url: intent["upload_path"].as_str().unwrap().to_owned(),
+        headers: serde_json::from_value(intent["upload_headers"].clone()).unwrap(),
+    };
+    let slot = json!({
+        "app_slug": "hello", "app_version": "1.0.0", "artifact_name": "weights", "artifact_kind": "blob",
+        "digest": digest(b"this"),
+    });
+    let publisher = yard.http.acting("publisher");
+    let early = publisher.post(&project("/app-artifacts"), slot.clone()).await.with(400);
+    assert_eq!(early["details"]["errors"][0]["pointer"], "/digest");
+    assert_eq!(upload(&signed, None, b"that").await, 400, "the store itself compares");
+    assert_eq!(upload(&signed, None, b"this").await, 200);
+    let artifact = publisher.post(&project("/app-artifacts"), slot).await.with(201);
+    assert_eq!(artifact["size_bytes"], 4);
+    let judged = yard.act("publisher", &artifact, "verify", json!({})).await.with(200);
+    assert_eq!(judged["trust_state"], "verified", "{judged:#}");
+    let key = artifact["source_uri"].as_str().unwrap().trim_start_matches("artifact_store://").to_owned();
+    let name = BlobName { key, intent: intent["id"].as_str().unwrap().parse().unwrap() };
+    let blobs = Blobs::S3(s3);
+    assert_eq!(blobs.check(&name, &digest(b"this")).await, Ok(4));
+    yard.retired(&artifact).await;
+    assert_eq!(blobs.check(&name, &digest(b"this")).await, Err(BlobFault::Absent));
+    yard.end().await;
 }

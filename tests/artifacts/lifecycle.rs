@@ -11,7 +11,7 @@ use super::signer;
 use super::yard::{OURS, Yard};
 use crate::catalog;
 use crate::http::project;
-use crate::support::image::{Image, MANIFEST};
+use crate::support::image::{INDEX, Image, MANIFEST};
 use crate::support::realm::{DEMO, EXAMPLE};
 
 const WEEK: Duration = Duration::from_secs(7 * 86_400 + 1);
@@ -224,6 +224,40 @@ async fn bytes_that_another_registration_needs_stay() {
     yard.retired(&second).await;
     assert!(!has(&yard, image.digest.as_str()).await);
     assert!(has(&yard, other.digest.as_str()).await, "{living:#}");
+    yard.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_vouches_for_bytes_stays_as_long_as_any_registration_of_them_does() {
+    let yard = Yard::new().await;
+    let (image, other) = (Image::saying("hello"), Image::saying("something else"));
+    let first = yard.publish(&image).await;
+    yard.intent(json!({ "app_version": "1.1.0" })).await;
+    let second = yard.register(&image, json!({ "app_version": "1.1.0" })).await.with(201);
+    let holder = yard.push(&other).await;
+    yard.register(&other, json!({})).await.with(201);
+    signer::cosign(&holder, 1, &image.digest, &image.digest).await;
+    signer::attest(&holder, 1, &image.digest, "https://ci.example").await;
+    signer::bundle(&holder, 1, &image.digest).await;
+    signer::cosign(&holder, 1, &other.digest, &other.digest).await;
+    // Whoever may push can list the signature of a living image beside one that goes.
+    let stray = format!("sha256-{}.sig", other.digest.hex());
+    let found = yard.registry.client().repository(OURS).manifest(&stray).await.unwrap();
+    let entry = json!({ "mediaType": MANIFEST, "digest": found.digest, "size": found.bytes.len() });
+    let list = json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": [entry] }).to_string();
+    let tag = format!("sha256-{}", image.digest.hex());
+    let vouching = [format!("{tag}.sig"), format!("{tag}.att"), tag.clone()];
+
+    yard.retired(&first).await;
+    for name in &vouching {
+        assert!(has(&yard, name).await, "{name} vouches for what the second registration runs");
+    }
+    holder.push_manifest(&tag, INDEX, list.as_bytes()).await.unwrap();
+    yard.retired(&second).await;
+    for name in &vouching {
+        assert!(!has(&yard, name).await, "{name} vouches for nothing any more");
+    }
+    assert!(has(&yard, &stray).await, "another image's own");
     yard.end().await;
 }
 

@@ -56,7 +56,7 @@ async fn what_an_independent_library_signs_is_trusted_here_in_both_forms() {
         signer::beside(&holder, &tag, signer::ENVELOPE, provenance.as_bytes(), json!({})).await;
         if form == "sigstore_bundle" {
             let bundle = json!({ "mediaType": BUNDLE, "dsseEnvelope": signed["bundle"] });
-            signer::refer(&holder, &bundle, &image.digest).await;
+            signer::refer(&holder, &bundle.to_string(), &image.digest).await;
         } else {
             let (payload, tag) =
                 (signed["payload"].as_str().unwrap(), format!("sha256-{}.sig", image.digest.hex()));

@@ -1,9 +1,13 @@
 //! What is registered is what the registry has, by digest, where an intent said.
 
+use axum::http::Method;
 use serde_json::{Value, json};
 
 use super::yard::{OURS, Yard};
+use crate::catalog;
+use crate::http::project;
 use crate::support::image::{Image, MANIFEST, digest};
+use crate::support::realm::EXAMPLE;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_what_is_in_the_registry_under_the_intents_repository_is_registered() {
@@ -117,5 +121,80 @@ async fn a_registry_that_is_away_is_said_to_be() {
     let answer = yard.register(&image, json!({})).await;
     assert_eq!(answer.header("retry-after"), "1");
     assert_eq!(answer.with(503)["code"], "service_unavailable");
+    yard.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_manifest_that_names_a_digest_takes_no_other() {
+    let yard = Yard::new().await;
+    let (image, other) = (Image::saying("hello"), Image::saying("something else"));
+    // Registered before anybody said what is expected; the version never takes it.
+    yard.push(&other).await;
+    yard.intent(json!({ "app_version": "2.0.0" })).await;
+    let stray = yard.register(&other, json!({ "app_version": "2.0.0" })).await.with(201);
+    let mut manifest = catalog::manifest("hello", "2.0.0");
+    manifest["version"]["artifacts"] = json!([{ "name": "runtime", "expected_digest": image.digest }]);
+    let path = format!("/api/v1/admin/apps/manifests?owner_project_id={EXAMPLE}");
+    yard.http.post(&path, manifest).await.with(201);
+    let gates = yard.http.get("/api/v1/apps/catalog/hello/versions/2.0.0/gates").await.with(200);
+    assert!(gates.to_string().contains("Nothing is registered for runtime"), "{gates:#} {stray:#}");
+
+    let refused = yard.register(&Image::saying("a third"), json!({ "app_version": "2.0.0" })).await.with(422);
+    assert_eq!(
+        (&refused["code"], &refused["details"]["expected"]),
+        (&json!("digest_mismatch"), &json!(image.digest))
+    );
+    let intents = project("/app-artifacts/publish-intents");
+    let wanted = json!({ "app_slug": "hello", "app_version": "2.0.0", "expected_digest": other.digest });
+    let refused = yard.http.acting("publisher").post(&intents, wanted).await.with(400);
+    assert_eq!(refused["details"]["errors"][0]["pointer"], "/expected_digest");
+    let intent = yard.intent(json!({ "app_version": "2.0.0" })).await;
+    assert_eq!(intent["expected_digest"], json!(image.digest), "the intent says what the manifest takes");
+    yard.push(&image).await;
+    let artifact = yard.register(&image, json!({ "app_version": "2.0.0" })).await.with(201);
+    catalog::acts(&yard.http, "hello", "2.0.0", "stage", json!({})).await;
+    let frozen: String = sqlx::query_scalar("select artifact_id::text from app_version_artifacts")
+        .fetch_one(&yard.story.pool)
+        .await
+        .unwrap();
+    assert_eq!(json!(frozen), artifact["id"]);
+    yard.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_asks_again_gets_the_first_answer_though_the_registry_is_away() {
+    let mut yard = Yard::new().await;
+    let image = Image::saying("hello");
+    yard.push(&image).await;
+    let publisher = yard.http.acting("publisher");
+    let wanted = json!({ "app_slug": "hello", "app_version": "1.0.0", "digest": image.digest });
+    let ask = async |path: &str, body: &Value| {
+        let keyed = [("x-idempotency-key", "once")];
+        publisher.send(Method::POST, path, &keyed, Some(body.clone())).await
+    };
+    let register = project("/app-artifacts");
+    let artifact = ask(&register, &wanted).await.with(201);
+    let verify = project(&format!("/app-artifacts/{}/verify", artifact["id"].as_str().unwrap()));
+    let verdict = ask(&verify, &json!({})).await.with(200);
+    yard.registry.stop();
+    let again = ask(&register, &wanted).await;
+    assert_eq!(again.header("idempotent-replayed"), "true");
+    assert_eq!(again.with(201), artifact);
+    assert_eq!(ask(&verify, &json!({})).await.with(200), verdict);
+    let other =
+        ask(&register, &json!({ "app_slug": "hello", "app_version": "9.9.9", "digest": image.digest })).await;
+    assert_eq!(other.with(422)["code"], "idempotency_key_reused");
+    yard.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_retired_and_deleted_may_be_published_again() {
+    let yard = Yard::new().await;
+    let image = Image::saying("hello");
+    let first = yard.publish(&image).await;
+    yard.retired(&first).await;
+    yard.push(&image).await;
+    let second = yard.register(&image, json!({})).await.with(201);
+    assert_ne!(second["id"], first["id"]);
     yard.end().await;
 }

@@ -1,10 +1,13 @@
 //! A credential reaches one repository until a moment, and the registry keeps to what the platform says.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::Method;
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
+use chrono::{TimeDelta, Utc};
+use clients::clock::ManualClock;
 use clients::registry::RegistryFault;
 use serde_json::{Value, json};
 
@@ -196,5 +199,18 @@ async fn the_platform_tells_which_registry_it_speaks_for() {
     assert_eq!(told["registry_host"], yard.registry.host.as_str());
     assert_eq!((&told["digest_only"], &told["namespace_ownership_mode"]), (&json!(true), &json!("platform")));
     assert_eq!(told["repository_template"], "gpuaas/apps/<project-slug>/<app-slug>");
+    yard.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_registry_believes_tokens_of_a_process_whose_certificate_has_long_run_out() {
+    let yard = Yard::new().await;
+    let image = Image::saying("hello");
+    yard.push(&image).await;
+    let clock = Arc::new(ManualClock::at(Utc::now() - TimeDelta::hours(25)));
+    let repository = yard.registry.client_by(clock.clone()).repository(OURS);
+    assert!(repository.manifest(image.digest.as_str()).await.is_err(), "a token of yesterday");
+    clock.advance(TimeDelta::hours(25));
+    repository.manifest(image.digest.as_str()).await.expect("a certificate of today");
     yard.end().await;
 }

@@ -70,6 +70,15 @@ async fn a_release_names_what_was_verified_and_everybody_gets_the_very_bytes() {
     let refused = yard.act("project-admin", &cli, "retire", json!({ "when": "now" })).await.with(409);
     assert_eq!(refused["details"]["references"]["releases"], json!(["1.2.0"]));
 
+    let judged = async |trust: &'static str| {
+        let judge = "update app_artifacts set trust_state = $2 where id = $1::text::uuid";
+        let judge = sqlx::query(judge).bind(cli["id"].as_str().unwrap()).bind(trust);
+        judge.execute(&yard.story.pool).await.unwrap();
+    };
+    judged("failed_verification").await;
+    let refused = everybody.get(path).await.with(422);
+    assert_eq!(refused["details"]["state"], "failed_verification", "its bytes are not what was released");
+    judged("verified").await;
     yard.act("project-admin", &cli, "revoke", json!({})).await.with(200);
     assert_eq!(everybody.get(path).await.with(422)["code"], "artifact_untrusted");
     yard.end().await;

@@ -90,24 +90,32 @@ pub async fn attest(repository: &Repository, seed: u8, of: &Digest, builder: &st
 
 /// cosign's newer form, listed under the fallback tag, as a registry without a list of referrers needs it.
 pub async fn bundle(repository: &Repository, seed: u8, of: &Digest) {
-    let statement = statement(of, "https://sigstore.dev/cosign/sign/v1", &json!({}));
-    let bundle = json!({ "mediaType": BUNDLE, "dsseEnvelope": envelope(seed, &statement) });
-    refer(repository, &bundle, of).await;
+    refer(repository, &signature_bundle(seed, of), of).await;
 }
 
-/// A bundle in a manifest that names the image as its subject.
-pub async fn refer(repository: &Repository, bundle: &Value, of: &Digest) {
-    let bundle = bundle.to_string();
-    for blob in [EMPTY, bundle.as_bytes()] {
-        repository.push_bytes(blob).await.unwrap();
-    }
-    let manifest = json!({
+/// What a bundle of a signature says.
+pub fn signature_bundle(seed: u8, of: &Digest) -> String {
+    let statement = statement(of, "https://sigstore.dev/cosign/sign/v1", &json!({}));
+    json!({ "mediaType": BUNDLE, "dsseEnvelope": envelope(seed, &statement) }).to_string()
+}
+
+/// The manifest that holds a bundle and names the image as its subject.
+pub fn referring(bundle: &str, of: &Digest) -> String {
+    json!({
         "schemaVersion": 2, "mediaType": MANIFEST, "artifactType": BUNDLE,
         "config": { "mediaType": "application/vnd.oci.empty.v1+json", "digest": digest(EMPTY), "size": EMPTY.len() },
         "layers": [{ "mediaType": BUNDLE, "digest": digest(bundle.as_bytes()), "size": bundle.len() }],
         "subject": { "mediaType": MANIFEST, "digest": of, "size": 1 },
     })
-    .to_string();
+    .to_string()
+}
+
+/// A bundle in a manifest that names the image as its subject.
+pub async fn refer(repository: &Repository, bundle: &str, of: &Digest) {
+    for blob in [EMPTY, bundle.as_bytes()] {
+        repository.push_bytes(blob).await.unwrap();
+    }
+    let manifest = referring(bundle, of);
     let held = digest(manifest.as_bytes());
     repository.push_manifest(held.as_str(), MANIFEST, manifest.as_bytes()).await.unwrap();
     let index = json!({

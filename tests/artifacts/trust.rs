@@ -5,9 +5,13 @@ use domain::Digest;
 use serde_json::{Value, json};
 
 use super::signer;
-use super::yard::Yard;
-use crate::http::project;
+use super::yard::{OURS, Yard};
+use crate::catalog;
+use crate::http::{Http, project};
 use crate::support::image::{INDEX, Image, MANIFEST, digest};
+use crate::support::realm::EXAMPLE;
+use crate::support::registry;
+use crate::support::story::Story;
 
 const OURS_SEED: u8 = 1;
 const STRANGER: u8 = 2;
@@ -154,4 +158,78 @@ async fn a_retired_key_vouches_for_nothing_new() {
     let bad = json!({ "name": "bad", "public_key_pem": "not a key" });
     assert_eq!(yard.http.post(&project("/signing-keys"), bad).await.with(400)["code"], "validation_error");
     yard.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_the_intent_names_a_key_only_its_signature_counts_whoever_else_signed() {
+    let yard = strict().await;
+    let second = json!({ "name": "second", "public_key_pem": signer::public_key_pem(STRANGER) });
+    let second = yard.http.acting("project-admin").post(&project("/signing-keys"), second).await.with(201);
+    let image = Image::saying("hello");
+    let holder = yard.push(&image).await;
+    yard.intent(json!({ "signing_key_id": second["id"] })).await;
+    let artifact = yard.register(&image, json!({})).await.with(201);
+    signer::cosign(&holder, OURS_SEED, &image.digest, &image.digest).await;
+    assert_eq!(failures(&verified(&yard, &artifact).await), ["wrong_key"]);
+    // Both keys have signed now; the other one's signature is found first.
+    signer::bundle(&holder, STRANGER, &image.digest).await;
+    let good = verified(&yard, &artifact).await;
+    assert_eq!(good["trust_state"], "verified", "{good:#}");
+    assert_eq!(good["evidence"]["signatures"][0]["key_id"], second["id"]);
+    yard.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_registry_that_refuses_has_given_no_verdict() {
+    let story = Story::new().await;
+    let shelf = registry::shelf();
+    let refusing = registry::refusing();
+    let http = Http::with(&story, |state| state.with_depot(shelf)).await;
+    catalog::register(&http, "hello", "1.0.0").await;
+    let publisher = http.acting("publisher");
+    let slot = json!({ "app_slug": "hello", "app_version": "1.0.0" });
+    publisher.post(&project("/app-artifacts/publish-intents"), slot).await.with(201);
+    let wanted =
+        json!({ "app_slug": "hello", "app_version": "1.0.0", "digest": registry::shelve("believed") });
+    let artifact = publisher.post(&project("/app-artifacts"), wanted).await.with(201);
+    let verify = project(&format!("/app-artifacts/{}/verify", artifact["id"].as_str().unwrap()));
+    assert_eq!(publisher.post(&verify, json!({})).await.with(200)["trust_state"], "verified");
+
+    let misled = http.with_depot(refusing).acting("publisher");
+    assert_eq!(misled.post(&verify, json!({})).await.with(502)["code"], "upstream_error");
+    let shown = project(&format!("/app-artifacts/{}", artifact["id"].as_str().unwrap()));
+    assert_eq!(publisher.get(&shown).await.with(200)["trust_state"], "verified", "nothing was found out");
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_registry_that_lists_referrers_is_asked_for_what_vouches_and_what_goes() {
+    let story = Story::new().await;
+    let shelf = registry::shelf();
+    let repository = shelf.registry.repository(OURS);
+    let http = Http::with(&story, |state| state.with_depot(shelf)).await;
+    catalog::register(&http, "hello", "1.0.0").await;
+    let policy = format!("/api/v1/admin/policies/project/{EXAMPLE}/artifact.signature_required");
+    http.put(&policy, json!({ "value": true })).await.with(200);
+    let key = json!({ "name": "release", "public_key_pem": signer::public_key_pem(OURS_SEED) });
+    http.acting("project-admin").post(&project("/signing-keys"), key).await.with(201);
+    let publisher = http.acting("publisher");
+    let slot = json!({ "app_slug": "hello", "app_version": "1.0.0" });
+    publisher.post(&project("/app-artifacts/publish-intents"), slot).await.with(201);
+    let image = registry::shelve("listed by its registry");
+    let wanted = json!({ "app_slug": "hello", "app_version": "1.0.0", "digest": image });
+    let artifact = publisher.post(&project("/app-artifacts"), wanted).await.with(201);
+    let verify = project(&format!("/app-artifacts/{}/verify", artifact["id"].as_str().unwrap()));
+    assert_eq!(failures(&publisher.post(&verify, json!({})).await.with(200)), ["unsigned"]);
+
+    let bundle = signer::signature_bundle(OURS_SEED, &image);
+    registry::shelve_as(&digest(bundle.as_bytes()), bundle.as_bytes());
+    let held = registry::refer(&image, signer::referring(&bundle, &image).as_bytes());
+    // A list may name what is about another image; that does not go with this one.
+    let other = registry::shelve("another image");
+    registry::refer(&image, signer::referring("{}", &other).as_bytes());
+    let good = publisher.post(&verify, json!({})).await.with(200);
+    assert_eq!(good["evidence"]["signatures"][0]["manifest_digest"], json!(held), "{good:#}");
+    assert_eq!(repository.beside(&image).await.unwrap(), [held]);
+    story.end().await;
 }

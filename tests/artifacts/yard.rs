@@ -61,12 +61,21 @@ impl Yard {
 
     /// The same, where somebody else hands credentials over.
     pub async fn wrapping_by(wrapping: Wrapping) -> Yard {
+        Yard::made_of(wrapping, None).await
+    }
+
+    /// The same, where blobs are kept somewhere else than on a disk.
+    pub async fn keeping_in(blobs: Blobs) -> Yard {
+        Yard::made_of(wrapping(), Some(blobs)).await
+    }
+
+    async fn made_of(wrapping: Wrapping, store: Option<Blobs>) -> Yard {
         let story = Story::idle(quick(), None).await;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let registry = TestRegistry::start(address);
         let blobs = Folder::new();
-        let store = Blobs::Disk(Disk::open(&blobs.0).unwrap());
+        let store = store.unwrap_or_else(|| Blobs::Disk(Disk::open(&blobs.0).unwrap()));
         let depot = Depot { registry: registry.client(), blobs: Some(store.clone()), wrapping };
         let env = Env::new(story.engine.clone()).with_registry(registry.client()).with_blobs(store);
         let workers = Workers::start(&story.engine, Arc::new(env), workflows::registry());

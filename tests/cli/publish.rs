@@ -1,11 +1,14 @@
 //! `gpuaas publish` as a pipeline runs it, against a real registry: everything in one command, and nothing twice.
 
+use axum::body::Body;
+use axum::http::{Method, Request};
 use serde_json::{Value, json};
 
 use super::Shell;
 use crate::artifacts::signer;
 use crate::artifacts::yard::Yard;
 use crate::http::project;
+use crate::support::docker::Engine;
 use crate::support::image::{Image, digest};
 use crate::support::process::Said;
 
@@ -78,5 +81,60 @@ async fn a_tar_file_and_a_blob_are_published_and_what_is_neither_is_said_to_be()
     assert_eq!(wrong.code, Some(1), "{wrong:?}");
     let nobodys = shell.ask(&["publish", "unheard-of", "1.0.0", "--blob", weights.to_str().unwrap()]).await;
     assert_eq!(nobodys.code, Some(4), "{nobodys:?}");
+    yard.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_for_several_architectures_is_signed_as_a_whole_and_in_every_part() {
+    let yard = Yard::new().await;
+    yard.policy("artifact.signature_required", json!(true)).await;
+    let key = json!({ "name": "release", "public_key_pem": signer::public_key_pem(1) });
+    yard.http.acting("project-admin").post(&project("/signing-keys"), key).await.with(201);
+    let (shell, one, two) = (at(&yard), Image::saying("amd64"), Image::saying("arm64"));
+    let layout = one.beside(&two);
+    let pem = shell.path("key.pem");
+    std::fs::write(&pem, signer::private_key_pem(1)).unwrap();
+    let layout = layout.display().to_string();
+    let command =
+        ["publish", "hello", "1.0.0", "--image", &layout, "--key", pem.to_str().unwrap(), "-o", "json"];
+    let said = shell.ask(&command).await;
+    assert_eq!((said.code, &answer(&said)["trust_state"]), (Some(0), &json!("verified")), "{said:?}");
+    yard.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_blob_whose_upload_broke_off_goes_on_with_the_next_command() {
+    let yard = Yard::new().await;
+    let shell = at(&yard);
+    let (weights, size) = (shell.path("weights.bin"), 3 << 20);
+    std::fs::write(&weights, vec![7; size]).unwrap();
+    let wanted = json!({
+        "artifact_name": "weights", "artifact_kind": "blob", "expected_digest": digest(&vec![7; size]),
+    });
+    // As a command leaves it whose connection broke.
+    let intent = yard.intent(wanted).await;
+    let part = Request::builder().method(Method::PUT).uri(intent["upload_path"].as_str().unwrap());
+    let part = part.header("content-range", format!("bytes 0-{}/{size}", (2 << 20) - 1));
+    let part = part.body(Body::from(vec![7; 2 << 20])).unwrap();
+    yard.http.bearing("").answer_to(part).await.with(200);
+    let command =
+        ["publish", "hello", "1.0.0", "--blob", weights.to_str().unwrap(), "--name", "weights", "-o", "json"];
+    let said = shell.ask(&command).await;
+    assert_eq!((said.code, &answer(&said)["digest"]), (Some(0), &json!(digest(&vec![7; size]))), "{said:?}");
+    assert!(said.stderr.contains("1.0 MiB sent"), "only what was missing: {said:?}");
+    yard.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_of_the_engine_is_published_by_its_name() {
+    let Some(engine) = Engine::start().await else { return };
+    let yard = Yard::new().await;
+    engine.docker(&["tag", &engine.stage.digest, "ours:1"]).unwrap();
+    let mut shell = at(&yard);
+    shell.set("DOCKER_HOST", engine.host());
+    let said = shell.ask(&["publish", "hello", "1.0.0", "--image", "docker:ours:1", "-o", "json"]).await;
+    assert_eq!((said.code, &answer(&said)["trust_state"]), (Some(0), &json!("verified")), "{said:?}");
+    let unknown = shell.ask(&["publish", "hello", "1.0.0", "--image", "docker:nobodys:1"]).await;
+    assert_eq!(unknown.code, Some(1), "{unknown:?}");
     yard.end().await;
 }

@@ -51,6 +51,19 @@ impl Image {
         image
     }
 
+    /// Both as one image for two architectures: the layout, which is in this one's folder.
+    pub fn beside(&self, other: &Image) -> PathBuf {
+        for blob in other.blobs() {
+            self.keep(&blob, "");
+        }
+        let entries = [self.keep(&self.manifest, MANIFEST), self.keep(&other.manifest, MANIFEST)];
+        let both = json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": entries });
+        let both = self.keep(both.to_string().as_bytes(), INDEX);
+        let index = json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": [both] });
+        fs::write(self.layout().join("index.json"), index.to_string()).unwrap();
+        self.layout()
+    }
+
     pub fn layout(&self) -> PathBuf {
         self.folder.0.join("layout")
     }

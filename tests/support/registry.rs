@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use api::Depot;
 use axum::Router;
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use clients::clock::SystemClock;
+use clients::clock::{Clock, SystemClock};
 use clients::registry::{Authority, Registry, TokenServer};
 use clients::seal::Sealer;
 use clients::wrapping::{Wrapper, Wrapping};
@@ -52,6 +53,13 @@ impl TestRegistry {
     /// The platform's way to it. Each has a leaf certificate of its own, as each process of a platform has.
     pub fn client(&self) -> Registry {
         self.client_to(&format!("http://{}", self.host))
+    }
+
+    /// Of a process that has this clock.
+    pub fn client_by(&self, clock: Arc<dyn Clock>) -> Registry {
+        let authority = Authority::from_pem(self.key.expose(), Arc::clone(&clock)).expect("an authority");
+        let tokens = TokenServer::new(authority, ISSUER, SERVICE, clock);
+        Registry::new(&format!("http://{}", self.host), &self.host, tokens, None).expect("a client")
     }
 
     /// To another registry, with what this one believes.
@@ -100,21 +108,50 @@ static SHELF: Mutex<BTreeMap<String, Vec<u8>>> = Mutex::new(BTreeMap::new());
 
 /// Puts an image on the shelf; other words, another image.
 pub fn shelve(words: &str) -> Digest {
-    let config = json!({ "mediaType": "application/vnd.oci.image.config.v1+json", "digest": digest(words.as_bytes()), "size": 1 });
-    let manifest = json!({ "schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": [] });
-    let manifest = manifest.to_string().into_bytes();
+    let manifest = manifest_of(words);
     let digest = digest(&manifest);
     SHELF.lock().unwrap().insert(digest.to_string(), manifest);
     digest
 }
 
+/// What the image of these words is called, on the shelf or not.
+pub fn shelved_as(words: &str) -> Digest {
+    digest(&manifest_of(words))
+}
+
+fn manifest_of(words: &str) -> Vec<u8> {
+    let config = json!({ "mediaType": "application/vnd.oci.image.config.v1+json", "digest": digest(words.as_bytes()), "size": 1 });
+    let manifest = json!({ "schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": [] });
+    manifest.to_string().into_bytes()
+}
+
+/// Which manifests the shelf lists as being about which.
+static REFERRERS: Mutex<BTreeMap<String, Vec<Digest>>> = Mutex::new(BTreeMap::new());
+
+/// Puts a manifest on the shelf that is about another, as a registry with a list of referrers notices.
+pub fn refer(about: &Digest, manifest: &[u8]) -> Digest {
+    let held = digest(manifest);
+    shelve_as(&held, manifest);
+    REFERRERS.lock().unwrap().entry(about.to_string()).or_default().push(held.clone());
+    held
+}
+
 /// For platforms whose stories are about something else: a registry of which manifests can be read and deleted.
 pub fn shelf() -> Depot {
+    depot(Router::new().fallback(from_shelf))
+}
+
+/// A registry that believes nobody.
+pub fn refusing() -> Depot {
+    depot(Router::new().fallback(async || StatusCode::UNAUTHORIZED))
+}
+
+fn depot(router: Router) -> Depot {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     listener.set_nonblocking(true).expect("a socket");
     let host = listener.local_addr().expect("an address").to_string();
     let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
-    tokio::spawn(async move { axum::serve(listener, Router::new().fallback(from_shelf)).await });
+    tokio::spawn(async move { axum::serve(listener, router).await });
     let key = Authority::generate_key().expect("a key");
     let tokens = TokenServer::new(authority(&key), ISSUER, SERVICE, Arc::new(SystemClock));
     let registry = Registry::new(&format!("http://{host}"), &host, tokens, None).expect("a client");
@@ -135,8 +172,24 @@ pub fn is_shelved(digest: &Digest) -> bool {
     SHELF.lock().unwrap().contains_key(digest.as_str())
 }
 
+/// Whether the shelf of this process answers nobody.
+static AWAY: AtomicBool = AtomicBool::new(false);
+
+pub fn shelf_is_away(away: bool) {
+    AWAY.store(away, Ordering::Relaxed);
+}
+
 async fn from_shelf(method: Method, uri: Uri) -> Response {
+    if AWAY.load(Ordering::Relaxed) {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    }
     let reference = uri.path().rsplit('/').next().unwrap_or_default();
+    if uri.path().contains("/referrers/") {
+        let listed = REFERRERS.lock().unwrap().get(reference).cloned().unwrap_or_default();
+        let listed: Vec<_> =
+            listed.iter().map(|one| json!({ "mediaType": MANIFEST, "digest": one, "size": 1 })).collect();
+        return axum::Json(json!({ "schemaVersion": 2, "manifests": listed })).into_response();
+    }
     let mut shelf = SHELF.lock().unwrap();
     if method == Method::DELETE {
         return shelf
