@@ -1,14 +1,13 @@
 //! Lists manifests that were pushed long ago and that no registration has, with what each vouches for. It only reads, so
-//! it may be repeated and has nothing to undo.
+//! it may be repeated and has nothing to undo. What the registry does not show now is left for the next look.
 
 use std::time::Duration;
 
-use engine::{Activity, Call, Fault, Retry};
+use engine::{Activity, Call, Fault};
 use serde::{Deserialize, Serialize};
 use store::registry_pushes::{self, Stray};
 
 use crate::Env;
-use crate::env::registry_trouble;
 
 /// As many as one look deals with.
 const MOST: i64 = 100;
@@ -21,8 +20,6 @@ pub struct ListStrays {
 
 impl Activity for ListStrays {
     const NAME: &'static str = "list_strays";
-    /// About half an hour of a registry that does not answer; the next look finds the same.
-    const RETRY: Retry = Retry::times(40).at_most(Duration::from_secs(60));
     const TIMEOUT: Duration = Duration::from_secs(120);
     type Env = Env;
     type Output = Vec<Stray>;
@@ -30,14 +27,23 @@ impl Activity for ListStrays {
     async fn run(&self, env: &Env, _call: &Call) -> Result<Vec<Stray>, Fault> {
         let mut conn = env.pool().acquire().await?;
         let older = Duration::from_secs(self.older_seconds).as_secs_f64();
-        let mut strays = registry_pushes::strays(&mut conn, older, MOST).await?;
+        let strays = registry_pushes::strays(&mut conn, older, MOST).await?;
         drop(conn);
-        // Tags tell what most vouch for; the others say it themselves.
-        for stray in strays.iter_mut().filter(|stray| stray.vouches_for.is_none()) {
-            let Ok(digest) = stray.digest.parse() else { continue };
-            let repository = env.registry()?.repository(&stray.repository);
-            stray.vouches_for = repository.subject(&digest).await.map_err(registry_trouble)?;
+        let mut known = Vec::new();
+        for mut stray in strays {
+            // Tags tell what most vouch for; the others say it themselves.
+            if stray.vouches_for.is_none() {
+                let Ok(digest) = stray.digest.parse() else { continue };
+                match env.registry()?.repository(&stray.repository).subject(&digest).await {
+                    Ok(subject) => stray.vouches_for = subject,
+                    Err(fault) => {
+                        tracing::warn!(%fault, digest = %digest, "what a manifest vouches for cannot be read");
+                        continue;
+                    }
+                }
+            }
+            known.push(stray);
         }
-        Ok(strays)
+        Ok(known)
     }
 }

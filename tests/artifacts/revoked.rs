@@ -60,7 +60,7 @@ async fn a_revocation_reaches_runs_that_resolved_the_artifact_before() {
     let number = platform.version(&profile(PORT, 30)).await;
     // Nothing is placed while the allocation is held, so the run stands after it has looked at the artifact.
     let mut hold = platform.story.pool.begin().await.unwrap();
-    sqlx::query("select 1 from allocations where id = $1 for update")
+    sqlx::query("select 1 from allocations where id = $1 for no key update")
         .bind(allocation)
         .execute(&mut *hold)
         .await

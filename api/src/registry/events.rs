@@ -34,7 +34,11 @@ async fn take_note(Shared(state): Shared<State>, request: Request) -> Result<Sta
     let mut tx = state.write().await?;
     for event in &told.events {
         let target = &event.target;
+        // Layers are told of too; they belong to the manifests that name them.
+        let is_manifest =
+            target.media_type.as_deref().is_some_and(|kind| artifact::MANIFEST_TYPES.contains(&kind));
         let pushed = event.action == "push"
+            && is_manifest
             && target.digest.as_deref().is_some_and(|digest| digest.parse::<Digest>().is_ok())
             && target.repository.starts_with(artifact::NAMESPACE);
         let Some(credential_id) = event.actor.name.parse().ok().filter(|_| pushed) else { continue };
