@@ -3,11 +3,11 @@
 
 mod canary;
 mod entitlements;
+mod moves;
 mod onboarding;
 mod reads;
 mod retire;
 mod rollout;
-mod struck;
 
 use serde_json::{Value, json};
 use uuid::Uuid;

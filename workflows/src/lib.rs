@@ -29,6 +29,7 @@ use self::version::{PromoteVersion, Retirement};
 pub fn registry() -> Registry<Env> {
     Registry::new()
         .with::<CheckPromises>()
+        .with::<ClearAway>()
         .with::<demo::Tour>()
         .with::<DeployInstance>()
         .with::<UpgradeInstance>()
@@ -41,15 +42,14 @@ pub fn registry() -> Registry<Env> {
         .with::<Promotion>()
         .with::<Deprecation>()
         .with::<Withdrawal>()
-        .with::<ClearAway>()
 }
 
 /// Every process declares them when it starts, so a release brings its schedules with it.
 pub async fn declare_schedules(engine: &Engine) -> Result<(), ScheduleError> {
     let mut transaction = engine.pool().begin().await?;
+    engine.ensure_schedule(&mut transaction, &HOURLY, &ClearAway {}).await?;
     engine.ensure_schedule(&mut transaction, &NIGHTLY, &CheckPromises {}).await?;
     engine.ensure_schedule(&mut transaction, &QUARTER_MINUTELY, &WatchNodes {}).await?;
-    engine.ensure_schedule(&mut transaction, &HOURLY, &ClearAway {}).await?;
     transaction.commit().await?;
     Ok(())
 }
