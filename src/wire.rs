@@ -16,6 +16,7 @@ use clients::registry::Registry;
 use clients::seal::Sealer;
 use clients::signing::{SigningKey, SigningKeys};
 use clients::tokens::Minter;
+use clients::webhook::WebhookSender;
 use clients::wrapping::{Vault, Wrapper, Wrapping};
 use engine::{Engine, Kind, Workers};
 use sqlx::postgres::PgConnectOptions;
@@ -26,6 +27,9 @@ use workflows::sequencer::Hints;
 use crate::config::{self, Auth, Config};
 use crate::failure::Failure;
 
+/// How long the receiver of a webhook may take to answer.
+const RECEIVERS_HAVE: Duration = Duration::from_secs(15);
+
 pub fn engine(database: PgConnectOptions, config: &Config) -> Engine {
     let engine = Engine::new(database, config.engine.clone());
     // A process that only answers requests shows the plans of runs that others drive.
@@ -34,8 +38,14 @@ pub fn engine(database: PgConnectOptions, config: &Config) -> Engine {
 }
 
 /// What this process's workers reach the world through; they leave to others what needs more.
-pub fn env(engine: &Engine, sealer: Option<Sealer>, registry: Option<Registry>, blobs: Option<Blobs>) -> Env {
-    let mut env = Env::new(engine.clone());
+pub fn env(
+    engine: &Engine,
+    sealer: Option<Sealer>,
+    registry: Option<Registry>,
+    blobs: Option<Blobs>,
+) -> Result<Env, Failure> {
+    let sender = WebhookSender::new(RECEIVERS_HAVE).map_err(Failure::server)?;
+    let mut env = Env::new(engine.clone()).with_webhooks(sender);
     if let Some(sealer) = sealer {
         env = env.with_signers(TaskSigners::new(sealer));
     }
@@ -45,7 +55,7 @@ pub fn env(engine: &Engine, sealer: Option<Sealer>, registry: Option<Registry>, 
     if let Some(blobs) = blobs {
         env = env.with_blobs(blobs);
     }
-    env
+    Ok(env)
 }
 
 pub fn workers(engine: &Engine, env: Env) -> Workers {

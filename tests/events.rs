@@ -5,6 +5,7 @@ mod list;
 mod order;
 mod stream;
 mod trace;
+mod webhooks;
 
 use domain::EventType;
 use domain::event::NewEvent;

@@ -12,6 +12,7 @@ use uuid::Uuid;
 use workflows::action::Requester;
 use workflows::check_promises::CheckPromises;
 use workflows::demo::Tour;
+use workflows::reconcilers::old_events::ForgetEvents;
 use workflows::version::{PromoteVersion, Retirement};
 
 use crate::support::database::TestDatabase;
@@ -32,6 +33,8 @@ const CHECKED: &[&str] = &[
     "artifact.promote",
     "artifact.deprecate",
     "artifact.retire",
+    "webhook.deliver",
+    "platform.forget_events",
 ];
 
 #[test]
@@ -68,6 +71,39 @@ async fn the_nightly_check_survives_being_struck_anywhere() {
     })
     .await;
     database.drop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn forgetting_old_events_survives_being_struck_anywhere() {
+    let database = TestDatabase::new().await;
+    check_workflow(Check {
+        database: database.options.clone(),
+        workflow: ForgetEvents {},
+        fresh_env: old_and_new_events,
+        leftovers: kept,
+        while_waiting: let_time_pass,
+    })
+    .await;
+    database.drop().await;
+}
+
+/// Three old events, told before two new ones.
+fn old_and_new_events(engine: &Engine) -> Arc<Env> {
+    wait_for(sqlx::raw_sql(
+        "delete from outbox; delete from event_counters; insert into event_counters values (gen_random_uuid(), 5, 0);
+         insert into outbox (id, project_id, seq, type, subject, data, correlation_id, at)
+             select gen_random_uuid(), project_id, n, 'apps.version.staged', 'v', '{}', 'c', engine.now() - case
+                 when n <= 3 then interval '31 days' else interval '1 day' end
+             from event_counters, generate_series(1, 5) n",
+    )
+    .execute(engine.pool()))
+    .expect("events");
+    Arc::new(Env::new(engine.clone()))
+}
+
+fn kept(env: &Env) -> Vec<String> {
+    let all = "select 'forgotten ' || forgotten from event_counters union all select 'kept ' || seq from outbox order by 1";
+    wait_for(sqlx::query_scalar(all).fetch_all(env.pool())).expect("what is kept")
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,6 +5,7 @@ use std::sync::PoisonError;
 
 use clients::blobs::{BlobFault, BlobName, Blobs};
 use clients::registry::{Registry, RegistryFault};
+use clients::webhook::WebhookSender;
 use domain::artifact;
 use engine::{Engine, Fault};
 use sqlx::PgPool;
@@ -22,13 +23,15 @@ pub struct Env {
     /// Where images are, and where blobs, as far as this process was told.
     registry: Option<Registry>,
     blobs: Option<Blobs>,
+    /// What sends events to webhooks.
+    webhooks: Option<WebhookSender>,
     /// What the demo holds; it touches nothing outside this process.
     desk: Mutex<Vec<String>>,
 }
 
 impl Env {
     pub fn new(engine: Engine) -> Env {
-        Env { engine, signers: None, registry: None, blobs: None, desk: Mutex::default() }
+        Env { engine, signers: None, registry: None, blobs: None, webhooks: None, desk: Mutex::default() }
     }
 
     #[must_use]
@@ -70,6 +73,17 @@ impl Env {
         let missing =
             || Fault::needs_operator("no_artifact_store", "no artifact store is configured for this process");
         self.blobs.as_ref().ok_or_else(missing)
+    }
+
+    #[must_use]
+    pub fn with_webhooks(mut self, webhooks: WebhookSender) -> Env {
+        self.webhooks = Some(webhooks);
+        self
+    }
+
+    pub(crate) fn webhooks(&self) -> Result<&WebhookSender, Fault> {
+        let missing = || Fault::needs_operator("no_webhook_sender", "this process sends nothing to webhooks");
+        self.webhooks.as_ref().ok_or_else(missing)
     }
 
     /// The platform's own database.

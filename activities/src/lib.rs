@@ -3,6 +3,7 @@
 pub mod artifact_uses;
 pub mod delete_bytes;
 pub mod delete_strays;
+pub mod deliver_due;
 pub mod demo;
 pub mod discard_uploads;
 mod env;

@@ -36,6 +36,7 @@ pub mod token;
 pub mod trace;
 pub mod workflow;
 pub mod wrapping;
+pub mod webhook;
 
 pub use allocation::{Allocation, AllocationWithRun, NewAllocation};
 pub use app_instance::{
@@ -89,3 +90,7 @@ pub use workflow::{
     WorkflowRun, WorkflowRunDetail,
 };
 pub use wrapping::{UnwrapRequest, VaultAnswer, VaultErrors};
+pub use webhook::{
+    NewWebhook, ReplayWebhook, Webhook, WebhookDelivery, WebhookPatch, WebhookReplayed, WebhookStatus,
+    WebhookWithSecret,
+};

@@ -61,6 +61,7 @@ mod trace;
 mod traces;
 mod uploads;
 mod wait;
+mod webhooks;
 mod workflows;
 mod wrapping;
 

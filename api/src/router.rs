@@ -20,6 +20,8 @@ use domain::Permission::{
 use store::app_artifacts::AppArtifact;
 use store::app_instances::AppInstance;
 use store::app_versions::AppVersion;
+use domain::Permission::WebhooksManage;
+use crate::webhooks;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::timeout::TimeoutLayer;
 
@@ -150,6 +152,14 @@ pub(crate) fn routes() -> Vec<Route> {
         post  (ADMIN,        "/schedules/{name}/resume",           WorkflowsOperate,        schedules::resume()),
 
         get   (PROJECT,      "/events",                            EventsRead,              events::list()),
+        get   (PROJECT,      "/webhooks",                          EventsRead,              webhooks::list()),
+        post  (PROJECT,      "/webhooks",                          WebhooksManage,          webhooks::create()),
+        get   (PROJECT,      "/webhooks/{id}",                     EventsRead,              webhooks::show()),
+        patch (PROJECT,      "/webhooks/{id}",                     WebhooksManage,          webhooks::patch()),
+        delete(PROJECT,      "/webhooks/{id}",                     WebhooksManage,          webhooks::delete()),
+        post  (PROJECT,      "/webhooks/{id}/rotate-secret",       WebhooksManage,          webhooks::rotate_secret()),
+        get   (PROJECT,      "/webhooks/{id}/deliveries",          EventsRead,              webhooks::deliveries()),
+        post  (PROJECT,      "/webhooks/{id}/replay",              WebhooksManage,          webhooks::replay()),
         get   (PROJECT,      "/audit",                             AuditRead,               audit::list()),
         get   (ADMIN,        "/audit",                             AuditRead,               audit::list()),
         get   (ROOT,         "/trace/{correlation_id}",            SignedIn,                traces::show()),

@@ -12,6 +12,7 @@ pub mod seal;
 pub mod signing;
 pub mod tokens;
 pub mod trust;
+pub mod webhook;
 pub mod wrapping;
 
 mod fault;

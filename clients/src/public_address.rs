@@ -5,6 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
+/// What the resolver says of a name that leads nowhere but into our own network.
+pub(crate) const NOT_PUBLIC: &str = "the name has no public address";
+
 pub(crate) fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => is_public_v4(v4),
@@ -47,7 +50,7 @@ impl Resolve for PublicOnly {
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
             let public: Vec<_> = found.filter(|address| is_public(address.ip())).collect();
             if public.is_empty() {
-                return Err("the name has no public address".into());
+                return Err(NOT_PUBLIC.into());
             }
             Ok(Box::new(public.into_iter()) as Addrs)
         })

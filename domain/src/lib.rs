@@ -31,6 +31,7 @@ pub mod slug;
 pub mod trace;
 pub mod version_gate;
 pub mod version_status;
+pub mod webhook;
 pub mod word;
 
 pub use allocation::{AllocationStatus, CapacityShape};

@@ -145,7 +145,7 @@ impl Start<'_> {
         let depot = front.depot.as_ref();
         let (images, blobs) =
             (depot.map(|depot| depot.registry.clone()), depot.and_then(|depot| depot.blobs.clone()));
-        let env = wire::env(&engine, Some(front.keys.sealer.clone()), images, blobs);
+        let env = wire::env(&engine, Some(front.keys.sealer.clone()), images, blobs)?;
         let mut serving = Serving::start(engine, Some(front), Some(env)).await?;
         tokio::select! {
             () = serving.ready() => {}

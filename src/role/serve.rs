@@ -19,6 +19,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use workflows::sequencer::{Hints, Sequencer};
+use workflows::webhook::Dispatcher;
 
 use crate::config::Config;
 use crate::failure::Failure;
@@ -69,7 +70,7 @@ pub async fn run(config: &Config, args: &ServeArgs) -> Result<(), Failure> {
 fn env(config: &Config, engine: &Engine) -> Result<Env, Failure> {
     let registry = config.registry.as_ref().map(|registry| registry.connect()).transpose()?;
     let blobs = config.artifact_store.as_ref().map(|store| store.open()).transpose()?;
-    Ok(wire::env(engine, config.auth.sealer.clone(), registry, blobs))
+    wire::env(engine, config.auth.sealer.clone(), registry, blobs)
 }
 
 async fn front(config: &Config) -> Result<Front, Failure> {
@@ -93,6 +94,7 @@ pub struct Serving {
     api: Option<JoinHandle<Result<(), api::ServeError>>>,
     workers: Option<Workers>,
     sequencer: Sequencer,
+    dispatcher: Dispatcher,
 }
 
 impl Serving {
@@ -103,8 +105,9 @@ impl Serving {
         let workers = env.map(|env| wire::workers(&engine, env));
         let hints = Hints::default();
         let sequencer = Sequencer::start(&engine, &hints);
+        let dispatcher = Dispatcher::start(&engine, &hints);
         let api = front.map(|front| tokio::spawn(wire::api(front, engine.clone(), hints, closing.clone())));
-        Ok(Serving { engine, closing, api, workers, sequencer })
+        Ok(Serving { engine, closing, api, workers, sequencer, dispatcher })
     }
 
     /// Returns once this process also drives runs, if it is to.
@@ -147,6 +150,7 @@ impl Serving {
             _ = async { tokio::join!(finish_requests, finish_steps) } => {}
             () = stop.hurried.cancelled() => warn!("stopped without waiting for open work"),
         }
+        self.dispatcher.stop().await;
         self.sequencer.stop().await;
         let out_of_patience = async {
             stop.hurried.cancelled().await;

@@ -56,6 +56,8 @@ pub mod users;
 pub mod version_artifacts;
 pub mod version_facts;
 pub mod version_references;
+pub mod webhook_deliveries;
+pub mod webhooks;
 pub mod wrapped_secrets;
 
 mod refused;

@@ -5,7 +5,7 @@ mod forget;
 mod number;
 mod read;
 
-pub use forget::{forget, projects_before};
+pub use forget::{forget, outdated};
 pub use number::{number, waiting};
 pub use read::{Extent, Filter, extent, progress, told};
 

@@ -10,6 +10,7 @@ pub mod instance;
 pub mod reconcilers;
 pub mod sequencer;
 pub mod version;
+pub mod webhook;
 
 pub use activities::{SignerFault, TaskSigners};
 
@@ -24,7 +25,9 @@ use self::instance::deploy::DeployInstance;
 use self::instance::{RollbackInstance, UpgradeInstance};
 use self::reconcilers::lost_nodes::{QUARTER_MINUTELY, WatchNodes};
 use self::reconcilers::retention::{ClearAway, HOURLY};
+use self::reconcilers::old_events::{self, ForgetEvents};
 use self::version::{PromoteVersion, Retirement};
+use self::webhook::DeliverWebhook;
 
 pub fn registry() -> Registry<Env> {
     Registry::new()
@@ -42,12 +45,15 @@ pub fn registry() -> Registry<Env> {
         .with::<Promotion>()
         .with::<Deprecation>()
         .with::<Withdrawal>()
+        .with::<DeliverWebhook>()
+        .with::<ForgetEvents>()
 }
 
 /// Every process declares them when it starts, so a release brings its schedules with it.
 pub async fn declare_schedules(engine: &Engine) -> Result<(), ScheduleError> {
     let mut transaction = engine.pool().begin().await?;
     engine.ensure_schedule(&mut transaction, &HOURLY, &ClearAway {}).await?;
+    engine.ensure_schedule(&mut transaction, &old_events::NIGHTLY, &ForgetEvents {}).await?;
     engine.ensure_schedule(&mut transaction, &NIGHTLY, &CheckPromises {}).await?;
     engine.ensure_schedule(&mut transaction, &QUARTER_MINUTELY, &WatchNodes {}).await?;
     transaction.commit().await?;

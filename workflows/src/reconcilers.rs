@@ -2,3 +2,4 @@
 
 pub mod lost_nodes;
 pub mod retention;
+pub mod old_events;

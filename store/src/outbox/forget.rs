@@ -1,37 +1,33 @@
 //! Cleans away events that are old, in the order in which they were told. The counter remembers how far, so that who
 //! resumes before it is told that something is missing.
 
-use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-/// The projects whose oldest events are older than this.
-pub async fn projects_before(conn: &mut PgConnection, at: DateTime<Utc>) -> sqlx::Result<Vec<Uuid>> {
+/// The projects whose oldest event is older than so many seconds.
+pub async fn outdated(conn: &mut PgConnection, seconds: f64) -> sqlx::Result<Vec<Uuid>> {
     sqlx::query_scalar!(
         "select c.project_id from event_counters c join outbox o on o.project_id = c.project_id and o.seq = c.forgotten + 1
-         where o.at < $1",
-        at
+         where o.at < (select engine.now()) - make_interval(secs => $1)",
+        seconds
     )
     .fetch_all(conn)
     .await
 }
 
-/// Forgets up to `most` events of the project, the oldest first, and stops at the first that is not older than `at`.
-pub async fn forget(
-    conn: &mut PgConnection,
-    project: Uuid,
-    at: DateTime<Utc>,
-    most: i64,
-) -> sqlx::Result<u64> {
+/// Forgets up to `most` events of the project, the oldest first, and stops at the first that is younger than so many
+/// seconds. Answers how many are gone.
+pub async fn forget(conn: &mut PgConnection, project: Uuid, seconds: f64, most: i64) -> sqlx::Result<u64> {
     let reach = sqlx::query_scalar!(
-        r#"with held as (select forgotten, last_seq from event_counters where project_id = $1 for update)
-           update event_counters c set forgotten = coalesce(
-               (select min(seq) - 1 from outbox where project_id = $1 and at >= $2
-                   and seq between held.forgotten + 1 and held.forgotten + $3),
-               least(held.last_seq, held.forgotten + $3))
-           from held where c.project_id = $1 returning c.forgotten"#,
+        "with held as (select forgotten, last_seq from event_counters where project_id = $1 for update)
+         update event_counters c set forgotten = coalesce(
+             (select min(seq) - 1 from outbox where project_id = $1
+                 and at >= (select engine.now()) - make_interval(secs => $2)
+                 and seq between held.forgotten + 1 and held.forgotten + $3),
+             least(held.last_seq, held.forgotten + $3))
+         from held where c.project_id = $1 returning c.forgotten",
         project,
-        at,
+        seconds,
         most
     )
     .fetch_optional(&mut *conn)

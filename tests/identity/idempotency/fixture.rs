@@ -91,6 +91,7 @@ impl<'a> Fixtures<'a> {
             ("project", name) if name.ends_with("_artifact") || name == "create_pull_intent" => {
                 self.artifact(name, fresh).await
             }
+            ("project", name) if name.contains("webhook") => self.webhook(name).await,
             ("project", name) if name.ends_with("_trust") => self.trust(name, fresh).await,
             ("project", "create_app_instance") => {
                 self.deployable(&fresh).await;
@@ -201,6 +202,21 @@ impl<'a> Fixtures<'a> {
             return ask(Method::POST, all, body);
         }
         ask(Method::DELETE, format!("{all}/{}", self.make(&all, body).await), json!({}))
+    }
+
+    async fn webhook(&self, name: &str) -> Ask {
+        let all = project("/webhooks");
+        let body = json!({ "url": "https://hooks.example.com/" });
+        if name == "create_webhook" {
+            return ask(Method::POST, all, body);
+        }
+        let one = format!("{all}/{}", self.make(&all, body).await);
+        match name {
+            "update_webhook" => ask(Method::PATCH, one, json!({ "status": "disabled" })),
+            "delete_webhook" => ask(Method::DELETE, one, json!({})),
+            "rotate_webhook_secret" => ask(Method::POST, format!("{one}/rotate-secret"), json!({})),
+            _ => ask(Method::POST, format!("{one}/replay"), json!({})),
+        }
     }
 
     async fn node(&self, name: &str, fresh: String) -> Ask {

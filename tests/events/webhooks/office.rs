@@ -1,0 +1,202 @@
+//! A platform that delivers, and receivers that do as they are told.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use activities::{Env, TaskSigners};
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::serve::Listener;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use clients::webhook::WebhookSender;
+use engine::Workers;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tokio::net::{TcpListener, TcpStream};
+use workflows::sequencer::number_all;
+use workflows::webhook::dispatch;
+
+use crate::http::{Http, admin, project};
+use crate::support::realm::EXAMPLE;
+use crate::support::story::{Story, quick};
+
+pub struct Office {
+    pub story: Story,
+    pub http: Http,
+    workers: Workers,
+}
+
+impl Office {
+    /// Private addresses are allowed, as they must be for receivers on this machine.
+    pub async fn open() -> Office {
+        let office = Office::closed().await;
+        let path = admin(&format!("/policies/project/{EXAMPLE}/webhooks.allow_private_addresses"));
+        office.http.put(&path, json!({ "value": true })).await.with(200);
+        office
+    }
+
+    pub async fn closed() -> Office {
+        let story = Story::idle(quick(), None).await;
+        let http = Http::over(&story).await;
+        let signers = TaskSigners::new(http.realm.keys.sealer.clone());
+        let env = Env::new(story.engine.clone()).with_signers(signers).with_webhooks(sender());
+        let workers = Workers::start(&story.engine, Arc::new(env), workflows::registry());
+        Office { story, http, workers }
+    }
+
+    pub async fn webhook(&self, url: &str, event_types: Value) -> Value {
+        let body = json!({ "url": url, "event_types": event_types });
+        self.http.post(&project("/webhooks"), body).await.with(201)
+    }
+
+    pub async fn shown(&self, id: &str) -> Value {
+        self.http.get(&project(&format!("/webhooks/{id}"))).await.with(200)
+    }
+
+    pub async fn deliveries(&self, id: &str) -> Vec<Value> {
+        let page = self.http.get(&project(&format!("/webhooks/{id}/deliveries"))).await.with(200);
+        page["items"].as_array().unwrap().clone()
+    }
+
+    pub async fn tell(&self, subject: &str) {
+        super::super::tell(&self.story.pool, subject).await;
+    }
+
+    pub async fn number(&self) {
+        number_all(&self.story.pool).await.unwrap();
+    }
+
+    /// Sends what is due until nothing is.
+    pub async fn deliver(&self) {
+        self.number().await;
+        dispatch(&self.story.engine).await.unwrap();
+        self.story.quiet().await;
+    }
+
+    pub async fn close(self) {
+        self.workers.stop().await;
+        self.story.end().await;
+    }
+}
+
+/// One that does not wait as long as the real one.
+pub fn sender() -> WebhookSender {
+    WebhookSender::new(Duration::from_millis(500)).unwrap()
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Reply {
+    Status(u16),
+    Redirect(&'static str),
+    /// No answer at all.
+    Silence,
+}
+
+#[derive(Clone, Debug)]
+pub struct Letter {
+    pub headers: HeaderMap,
+    pub body: Bytes,
+    pub event: Value,
+}
+
+impl Letter {
+    pub fn signatures(&self) -> Vec<String> {
+        let header = self.headers["webhook-signature"].to_str().unwrap();
+        header.split(' ').map(str::to_owned).collect()
+    }
+
+    /// What a receiver computes: HMAC-SHA256 by its definition, so that nothing is shared with who signed.
+    pub fn signed_with(&self, secret: &str) -> String {
+        let mut key = BASE64_STANDARD.decode(secret.strip_prefix("whsec_").unwrap()).unwrap();
+        key.resize(64, 0);
+        let pad = |byte: u8| key.iter().map(|k| k ^ byte).collect::<Vec<u8>>();
+        let header = |name: &str| self.headers[name].to_str().unwrap();
+        let signed = format!("{}.{}.", header("webhook-id"), header("webhook-timestamp"));
+        let inner =
+            Sha256::new().chain_update(pad(0x36)).chain_update(signed).chain_update(&self.body).finalize();
+        let outer = Sha256::new().chain_update(pad(0x5c)).chain_update(inner).finalize();
+        format!("v1,{}", BASE64_STANDARD.encode(outer))
+    }
+}
+
+#[derive(Default)]
+struct Held {
+    got: Mutex<Vec<Letter>>,
+    next: Mutex<VecDeque<Reply>>,
+    otherwise: Mutex<Option<Reply>>,
+    connections: AtomicU32,
+}
+
+pub struct Receiver {
+    port: u16,
+    held: Arc<Held>,
+}
+
+impl Receiver {
+    pub async fn open() -> Receiver {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let held = Arc::<Held>::default();
+        let router = Router::new().fallback(take).with_state(Arc::clone(&held));
+        tokio::spawn(axum::serve(Counting(listener, Arc::clone(&held)), router).into_future());
+        Receiver { port, held }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/hook", self.port)
+    }
+
+    /// Once.
+    pub fn will(&self, reply: Reply) {
+        self.held.next.lock().unwrap().push_back(reply);
+    }
+
+    pub fn always(&self, reply: Reply) {
+        *self.held.otherwise.lock().unwrap() = Some(reply);
+    }
+
+    pub fn got(&self) -> Vec<Letter> {
+        self.held.got.lock().unwrap().clone()
+    }
+
+    pub fn connections(&self) -> u32 {
+        self.held.connections.load(Ordering::Relaxed)
+    }
+}
+
+async fn take(State(held): State<Arc<Held>>, headers: HeaderMap, body: Bytes) -> Response {
+    let event = serde_json::from_slice(&body).unwrap();
+    held.got.lock().unwrap().push(Letter { headers, body, event });
+    let next = held.next.lock().unwrap().pop_front();
+    let otherwise = *held.otherwise.lock().unwrap();
+    match next.or(otherwise) {
+        None => StatusCode::NO_CONTENT.into_response(),
+        Some(Reply::Status(status)) => StatusCode::from_u16(status).unwrap().into_response(),
+        Some(Reply::Redirect(to)) => (StatusCode::FOUND, [(header::LOCATION, to)]).into_response(),
+        Some(Reply::Silence) => std::future::pending().await,
+    }
+}
+
+/// Counts who connects, whatever they say then.
+struct Counting(TcpListener, Arc<Held>);
+
+impl Listener for Counting {
+    type Io = TcpStream;
+    type Addr = std::net::SocketAddr;
+
+    async fn accept(&mut self) -> (TcpStream, std::net::SocketAddr) {
+        let accepted = Listener::accept(&mut self.0).await;
+        self.1.connections.fetch_add(1, Ordering::Relaxed);
+        accepted
+    }
+
+    fn local_addr(&self) -> std::io::Result<std::net::SocketAddr> {
+        self.0.local_addr()
+    }
+}

@@ -1,0 +1,18 @@
+//! Webhooks: a project's events, sent where it wants them.
+//!
+//! One run per webhook, not per event: a thousand events a second are then a few runs a second, one receiver gets its
+//! events in their order, and one that hangs holds up nobody else. When to try again is written in the delivery's row;
+//! a run sends what is due and ends.
+
+mod deliver;
+mod dispatch;
+
+pub use deliver::DeliverWebhook;
+pub use dispatch::{Dispatcher, dispatch};
+
+use uuid::Uuid;
+
+/// What a delivering run acts on; at most one does at a time.
+pub fn target(webhook: Uuid) -> String {
+    format!("webhook:{webhook}")
+}
