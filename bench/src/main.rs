@@ -1,7 +1,7 @@
 //! Benchmarks. Each figure is measured beside a reference on the same server in the same run, because only the
 //! ratio travels from one machine to another. `bench engine` measures the durable engine against its bars, `bench api`
 //! the HTTP API, `bench catalog` the pages of a large catalog, `bench artifacts` blobs, intents and registry tokens, `bench
-//! console` the console in a browser.
+//! console` the console in a browser, `bench metering` usage from its taking to its price.
 
 // Nobody depends on a binary: here `pub` only means "for the other files".
 #![allow(unreachable_pub)]
@@ -16,6 +16,7 @@ mod console;
 mod failure;
 mod load;
 mod measure;
+mod metering;
 mod pgbench;
 mod process;
 mod report;
@@ -37,6 +38,7 @@ use crate::catalog::CatalogArgs;
 use crate::console::ConsoleArgs;
 use crate::failure::Failure;
 use crate::measure::EngineArgs;
+use crate::metering::MeteringArgs;
 use crate::worker::WorkerArgs;
 
 #[derive(Debug, Parser)]
@@ -58,6 +60,8 @@ enum Bench {
     Console(ConsoleArgs),
     /// Artifacts: a large blob, publish intents and registry tokens
     Artifacts(ArtifactsArgs),
+    /// Metering: usage beside a COPY of it, a large rollup, and reading what it came to
+    Metering(MeteringArgs),
     /// A process of its own that drives runs until it is killed
     #[command(hide = true)]
     Worker(WorkerArgs),
@@ -105,6 +109,10 @@ async fn run(bench: Bench) -> Result<bool, Failure> {
         },
         Bench::Artifacts(args) => tokio::select! {
             measured = Box::pin(artifacts::artifacts(&args)) => measured,
+            _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
+        },
+        Bench::Metering(args) => tokio::select! {
+            measured = Box::pin(metering::metering(&args)) => measured,
             _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
         },
         Bench::Worker(args) => worker::run(&args).await,

@@ -1,0 +1,220 @@
+//! `bench metering`: how fast usage is taken beside a COPY of the same rows into a table with the same indexes, how a rollup
+//! of many events uses memory, and how long the usage of a month takes to read.
+
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+use chrono::{DateTime, TimeDelta, TimeZone, Utc};
+use clap::Args;
+use domain::{UsageSource, Window};
+use serde_json::json;
+use sqlx::{PgConnection, PgPool};
+use store::rating;
+use store::usage_records::{self, Attribution, Filter, NewRecord};
+use store::usage_sums::{self, GroupBy, Stretch, Width};
+use uuid::Uuid;
+
+use crate::failure::Failure;
+use crate::measure::environment;
+use crate::report::{Bar, Figure, Report, median, percentile, say, show};
+use crate::server::{Server, execute};
+
+#[derive(Debug, Args)]
+pub struct MeteringArgs {
+    /// Measure on this server, as its administrator, instead of on one of our own
+    #[arg(long, env = "GPUAAS_BENCH_DATABASE_URL", value_name = "URL")]
+    database_url: Option<String>,
+    /// Few events, to see that everything works; nothing is recorded
+    #[arg(long)]
+    quick: bool,
+}
+
+/// As many as a request may bring.
+const BATCH: usize = 500;
+const PROJECT: Uuid = Uuid::from_u128(0x4000_8000_0000_0000_0001);
+const INSTANCES: u128 = 20;
+
+pub async fn metering(args: &MeteringArgs) -> Result<bool, Failure> {
+    let (taken, events, reads) = if args.quick { (10_000, 100_000, 50) } else { (500_000, 10_000_000, 500) };
+    let server = Server::reach(args.database_url.as_deref()).await?;
+    let database = server.database("metering").await?;
+    let mut report = Report::default();
+    report.add(ingest(&database.pool, taken).await?);
+    report.add(roll_up(&database.pool, events).await?);
+    report.add(read(&database.pool, events, reads).await?);
+    show(&report.table());
+    if !args.quick {
+        let environment = environment(&server).await?;
+        report.write(&Path::new(env!("CARGO_MANIFEST_DIR")).join("results/metering.json"), &environment)?;
+    }
+    server.drop(database).await?;
+    Ok(report.all_met())
+}
+
+/// Batches by the platform's own statement and by COPY take turns, so that whatever slows the machine slows both.
+async fn ingest(pool: &PgPool, events: usize) -> Result<Vec<Figure>, Failure> {
+    say(&format!("metering: taking {events} events…"));
+    let mut conn = pool.acquire().await?;
+    execute(&mut conn, "create table copied (like usage_records including all)".into()).await?;
+    let (mut taken, mut copied) = (Vec::new(), Vec::new());
+    for batch in 0..events.div_ceil(BATCH) {
+        let records: Vec<NewRecord> = (0..BATCH).map(|n| record(batch * BATCH + n)).collect();
+        let began = Instant::now();
+        usage_records::add(&mut conn, &records).await?;
+        taken.push(began.elapsed().as_secs_f64());
+        let text: String = records.iter().map(as_copied).collect();
+        let began = Instant::now();
+        copy(&mut conn, text).await?;
+        copied.push(began.elapsed().as_secs_f64());
+    }
+    let (own, reference) = (median(&taken), median(&copied));
+    let rate = |seconds: f64| BATCH as f64 / seconds;
+    Ok(vec![
+        Figure {
+            name: "usage taken",
+            value: rate(own),
+            unit: "events/s",
+            bar: Bar::None,
+            beside: format!("batches of {BATCH} on one connection"),
+        },
+        Figure {
+            name: "usage taken to COPY",
+            value: 100.0 * reference / own,
+            unit: "%",
+            bar: Bar::AtLeast(30.0),
+            beside: format!("COPY {:.0} events/s into the same indexes", rate(reference)),
+        },
+    ])
+}
+
+async fn copy(conn: &mut PgConnection, text: String) -> Result<(), Failure> {
+    let statement =
+        "copy copied (id, org_id, project_id, app_instance_id, app_slug, usage_source, usage_unit, quantity,
+        occurred_at, window_start, window_end, correlation_id, metadata, source, event_id) from stdin";
+    let mut sink = conn.copy_in_raw(statement).await?;
+    sink.send(text.into_bytes()).await?;
+    sink.finish().await?;
+    Ok(())
+}
+
+/// The event of this number: one of many instances, a second after the one before.
+fn record(number: usize) -> NewRecord {
+    let at = beginning() + TimeDelta::seconds(i64::try_from(number).unwrap_or_default() / 20);
+    NewRecord {
+        id: Uuid::now_v7(),
+        of: Attribution {
+            org_id: PROJECT,
+            project_id: PROJECT,
+            app_instance_id: Some(Uuid::from_u128(number as u128 % INSTANCES + 1)),
+            allocation_id: None,
+            app_slug: Some("writer".into()),
+            operating_mode: Some("tenant_dedicated".into()),
+            control_plane_scope: Some("project".into()),
+            runtime_backend: Some("launchable_oci".into()),
+            control_plane_component: None,
+        },
+        usage_source: UsageSource::AppRuntime,
+        usage_unit: "tokens".into(),
+        quantity: 7,
+        occurred_at: at,
+        window: Window::of(at, 60),
+        correlation_id: format!("c-{}", number / BATCH),
+        reference_id: None,
+        metadata: json!({}),
+        source: "/apps/writer".into(),
+        event_id: number.to_string(),
+    }
+}
+
+fn beginning() -> DateTime<Utc> {
+    Utc.with_ymd_and_hms(2026, 1, 1, 0, 0, 0).single().unwrap_or(DateTime::UNIX_EPOCH)
+}
+
+fn as_copied(record: &NewRecord) -> String {
+    let NewRecord { id, of, usage_source, usage_unit, quantity, occurred_at, window, .. } = record;
+    let Attribution { org_id, project_id, .. } = of;
+    let (instance, slug) =
+        (of.app_instance_id.unwrap_or_default(), of.app_slug.as_deref().unwrap_or_default());
+    format!(
+        "{id}\t{org_id}\t{project_id}\t{instance}\t{slug}\t{usage_source}\t{usage_unit}\t{quantity}\t{}\t{}\t{}\t{}\t{{}}\t{}\t{}\n",
+        occurred_at.to_rfc3339(),
+        window.start.to_rfc3339(),
+        window.end.to_rfc3339(),
+        record.correlation_id,
+        record.source,
+        record.event_id
+    )
+}
+
+/// Ten times the events must not need ten times the memory: what the process holds at most is compared with the beginning.
+async fn roll_up(pool: &PgPool, events: usize) -> Result<Vec<Figure>, Failure> {
+    say(&format!("metering: rolling {events} events up…"));
+    let mut conn = pool.acquire().await?;
+    execute(&mut conn, "alter table usage_records disable trigger all".into()).await?;
+    execute(&mut conn, "truncate usage_records, open_windows, copied".into()).await?;
+    execute(&mut conn, format!("set bench.events = {events}")).await?;
+    execute(&mut conn, include_str!("../queries/metering.sql").into()).await?;
+    execute(&mut conn, "vacuum analyze".into()).await?;
+    let (before, began) = (resident_mib()?, Instant::now());
+    let (mut most, mut windows, mut entries) = (before, 0, 0);
+    loop {
+        let mut tx = sqlx::Connection::begin(&mut *conn).await?;
+        let posted = rating::post(&mut tx, 500, "c-bench").await?;
+        tx.commit().await?;
+        if posted.windows == 0 {
+            break;
+        }
+        most = most.max(resident_mib()?);
+        windows += posted.windows;
+        entries += posted.entries;
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    Ok(vec![
+        Figure {
+            name: "rolled up",
+            value: events as f64 / seconds,
+            unit: "events/s",
+            bar: Bar::None,
+            beside: format!("{events} events in {windows} windows, {entries} entries"),
+        },
+        Figure {
+            name: "memory of a rollup",
+            value: most - before,
+            unit: "MiB",
+            bar: Bar::AtMost(64.0),
+            beside: format!("from {before:.0} MiB to at most {most:.0}"),
+        },
+    ])
+}
+
+async fn read(pool: &PgPool, events: usize, reads: usize) -> Result<Vec<Figure>, Failure> {
+    let mut conn = pool.acquire().await?;
+    let filter = Filter { project: PROJECT, instance: None, source: None, from: None, to: None };
+    let by = [GroupBy::AppInstance];
+    let mut times = Vec::new();
+    for _ in 0..reads {
+        let began = Instant::now();
+        let stretch = Stretch { after: None, windows: 51 };
+        let sums = usage_sums::list(&mut conn, &filter, Width::Day, &by, stretch).await?;
+        times.push(began.elapsed().as_secs_f64() * 1e3);
+        if sums.is_empty() {
+            return Err(Failure::Setup("there is no usage to read".into()));
+        }
+    }
+    Ok(vec![Figure {
+        name: "usage by day p99",
+        value: percentile(&times, 99.0),
+        unit: "ms",
+        bar: Bar::AtMost(50.0),
+        beside: format!("{events} events of {INSTANCES} instances, by day and instance"),
+    }])
+}
+
+/// What the process holds in memory right now.
+fn resident_mib() -> Result<f64, Failure> {
+    let text =
+        fs::read_to_string("/proc/self/statm").map_err(Failure::io("read the size of this process"))?;
+    let pages: f64 = text.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or_default();
+    Ok(pages * 4096.0 / (1024.0 * 1024.0))
+}
