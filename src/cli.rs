@@ -3,6 +3,7 @@
 
 pub mod apps;
 pub mod audit;
+pub mod bill;
 pub mod client;
 pub mod completions;
 pub mod config;
@@ -37,6 +38,7 @@ pub mod workflows;
 
 use clap::{Args, Subcommand};
 
+use self::bill::BillCommand;
 use self::client::Client;
 use self::output::Format;
 use crate::config::Surroundings;
@@ -103,6 +105,9 @@ pub enum Verb {
     Publish(publish::PublishArgs),
     /// What was done and what was refused, newest first
     Audit(audit::AuditArgs),
+    /// Take a project's bill along, or check one without a server
+    #[command(subcommand)]
+    Bill(bill::BillCommand),
     /// Begin a manifest
     Init(init::InitArgs),
     /// Check manifests on this machine, without a server
@@ -124,6 +129,7 @@ pub async fn run(verb: &Verb, args: &ClientArgs, format: Format) -> Result<(), F
                 return checked;
             }
         }
+        Verb::Bill(BillCommand::Verify(verify)) => return bill::verify(verify, format),
         _ => {}
     }
     let surroundings = Surroundings::read()?;
@@ -148,6 +154,8 @@ pub async fn run(verb: &Verb, args: &ClientArgs, format: Format) -> Result<(), F
         Verb::Wait(wait) => wait::run(wait, &client, format).await,
         Verb::Publish(publish) => publish::run(publish, &client, format).await,
         Verb::Audit(audit) => audit::run(audit, &client, format).await,
+        Verb::Bill(BillCommand::Export(export)) => bill::export(export, &client).await,
+        Verb::Bill(BillCommand::Verify(_)) => Ok(()),
         Verb::Login(_) | Verb::Explain(_) | Verb::Completions(_) | Verb::Validate(_) | Verb::Init(_) => {
             Ok(())
         }
