@@ -6,6 +6,7 @@
 
 mod architecture;
 mod artifacts;
+mod billing;
 mod catalog;
 mod cli;
 mod console;

@@ -7,6 +7,7 @@ pub mod allocation;
 pub mod app_instance;
 pub mod artifact;
 pub mod audit;
+pub mod billing;
 pub mod bulk_retry;
 pub mod catalog;
 pub mod entitlement;
@@ -34,6 +35,8 @@ pub mod signing_key;
 pub mod submission;
 pub mod token;
 pub mod trace;
+pub mod usage;
+pub mod usage_event;
 pub mod workflow;
 pub mod wrapping;
 pub mod webhook;
@@ -47,6 +50,7 @@ pub use artifact::{
     Artifact, ArtifactAccepted, ArtifactReference, ArtifactRevoked, ArtifactSlot, NewArtifact,
 };
 pub use audit::{AuditActor, AuditEntry, AuditResult};
+pub use billing::{Balance, Budget, BudgetEffect, Ledger, NewPrice, Price, PriceMade, PriceModel, SetBudget};
 pub use bulk_retry::{BulkRetry, BulkRetryFilter, BulkRetryReport, BulkVerdict, Verdict};
 pub use catalog::{
     AppVersion, AppVersionAccepted, CatalogApp, VersionCanary, VersionGates, VersionTransition,
@@ -85,6 +89,8 @@ pub use signing_key::{NewSigningKey, SigningKey};
 pub use submission::{ApproveSubmission, RejectSubmission, Submission, SubmissionDetail, SubmissionStatus};
 pub use token::{AccessToken, OAuthError, ServiceAccountTokenRequest, TokenExchangeRequest};
 pub use trace::{TraceEntry, TraceKind};
+pub use usage::{UsageItem, UsagePage, UsageRecord, UsageSum, UsageWindow};
+pub use usage_event::{UsageBatch, UsageData, UsageEvent, UsageResult, UsageResults, UsageVerdict};
 pub use workflow::{
     Attempt, AttemptOutcome, RunStatus, Step, StepKind, StepState, StuckCause, StuckCode, WorkflowHandle,
     WorkflowRun, WorkflowRunDetail,

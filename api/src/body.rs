@@ -36,8 +36,14 @@ impl<T: DeserializeOwned + ToSchema + Send> ReadBody for T {
     }
 }
 
-/// The bytes as they were sent, and what they say. An empty body without content type stands for `{}`.
+/// The bytes as they were sent, and what they say.
 pub(crate) async fn read<T: DeserializeOwned + ToSchema>(request: Request) -> Result<(Bytes, T), ApiError> {
+    let (bytes, value) = read_json(request).await?;
+    Ok((bytes, checked(value)?))
+}
+
+/// The bytes as they were sent, and their JSON. An empty body without content type stands for `{}`.
+pub(crate) async fn read_json(request: Request) -> Result<(Bytes, Value), ApiError> {
     let media_type = MediaType::of(request.headers());
     let bytes = bytes(request).await?;
     let value = match (bytes.is_empty(), media_type) {
@@ -47,7 +53,7 @@ pub(crate) async fn read<T: DeserializeOwned + ToSchema>(request: Request) -> Re
             return Err(ApiError::new(ErrorCode::UnsupportedMediaType, "Send the body as application/json."));
         }
     };
-    Ok((bytes, checked(value)?))
+    Ok((bytes, value))
 }
 
 /// What a request says, and the same request again: for handlers that must look around before they change anything.

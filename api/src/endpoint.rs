@@ -96,10 +96,11 @@ impl Endpoint {
         self
     }
 
-    /// A JSON body that may be left out when every field is optional.
+    /// A JSON body that may be left out when it is an object whose every field is optional.
     pub(crate) fn body<T: ToSchema>(mut self) -> Endpoint {
         let fields = serde_json::to_value(T::schema()).unwrap_or_default();
-        let needed = fields["required"].as_array().is_some_and(|names| !names.is_empty());
+        let needed =
+            fields["type"] == "array" || fields["required"].as_array().is_some_and(|names| !names.is_empty());
         let content = ContentBuilder::new().schema(Some(self.component::<T>())).build();
         self.body = Some(
             RequestBodyBuilder::new()
@@ -205,9 +206,22 @@ impl Endpoint {
             .required("next_cursor");
         let name = format!("{}Page", T::name());
         self.schemas.push((name.clone(), page.into()));
+        self.pages().answer(200, description, "application/json", Ref::from_schema_name(name).into())
+    }
+
+    /// The parameters that every list has.
+    pub(crate) fn pages(self) -> Endpoint {
         self.query("limit", whole_number(1, 200), "Items on a page: 1 to 200, 50 unless said otherwise.")
             .query("cursor", word(), "The `next_cursor` of the page before.")
-            .answer(200, description, "application/json", Ref::from_schema_name(name).into())
+    }
+
+    /// The answer named last comes as text of this type too, for those who accept it.
+    pub(crate) fn also_as(mut self, media_type: &str) -> Endpoint {
+        if let Some((_, answer)) = self.answers.last_mut() {
+            let content = ContentBuilder::new().schema(Some(text())).build();
+            answer.content.insert(media_type.to_owned(), RefOr::T(content));
+        }
+        self
     }
 
     /// Server-sent events of these names. Their schema is that of one event, as readers of such documents expect.

@@ -14,7 +14,8 @@ use axum::{Extension, Router, middleware};
 use domain::Permission::{
     AllocationsManage, AllocationsRead, AppsArtifactPublish, AppsArtifactRead, AppsArtifactRevoke,
     AppsCatalogRead, AppsEntitlementManage, AppsEntitlementRead, AppsInstanceCreate, AppsInstanceRead,
-    AppsManifestSubmit, AppsVersionManage, AuditRead, EventsRead, IamMemberManage, IamServiceAccountManage,
+    AppsManifestSubmit, AppsVersionManage, AuditRead, BillingBudgetManage, BillingPriceManage,
+    BillingUsageRead, BillingUsageWrite, EventsRead, IamMemberManage, IamServiceAccountManage,
     IamServiceAccountRead, NodesManage, WorkflowsOperate, WorkflowsRead,
 };
 use store::app_artifacts::AppArtifact;
@@ -31,11 +32,11 @@ use crate::error::ApiError;
 use crate::gate::{Gate, Place, gate};
 use crate::state::State;
 use crate::{
-    action, allocations, app_instances, artifacts, asyncapi, audit, auth, body, catalog, console, edge,
-    entitlements, events, federated_trusts, health, leftovers, manifest_check, manifests, me, members,
-    metrics, node_agent, nodes, openapi, organizations, platform_releases, policies, projects, registry,
-    roles, schedules, service_accounts, signing_keys, submissions, traces, uploads, wait, workflows,
-    wrapping,
+    action, allocations, app_instances, artifacts, asyncapi, audit, auth, billing, body, catalog, console,
+    edge, entitlements, events, federated_trusts, health, leftovers, manifest_check, manifests, me, members,
+    metrics, node_agent, nodes, openapi, organizations, platform_releases, policies, prices, projects,
+    registry, roles, schedules, service_accounts, signing_keys, submissions, traces, uploads, wait,
+    workflows, wrapping,
 };
 
 pub(crate) const ROOT: &str = "/api/v1";
@@ -163,6 +164,15 @@ pub(crate) fn routes() -> Vec<Route> {
         get   (PROJECT,      "/audit",                             AuditRead,               audit::list()),
         get   (ADMIN,        "/audit",                             AuditRead,               audit::list()),
         get   (ROOT,         "/trace/{correlation_id}",            SignedIn,                traces::show()),
+
+        get   (ROOT,         "/billing/usage",                     Somewhere(BillingUsageRead), billing::usage()),
+        get   (ROOT,         "/billing/ledger",                    Somewhere(BillingUsageRead), billing::ledger()),
+        get   (ROOT,         "/billing/balance",                   Somewhere(BillingUsageRead), billing::balance()),
+        post  (PROJECT,      "/usage-events",                      BillingUsageWrite,       billing::usage_events()),
+        get   (PROJECT,      "/budget",                            BillingUsageRead,        billing::budget()),
+        put   (PROJECT,      "/budget",                            BillingBudgetManage,     billing::set_budget()),
+        get   (ADMIN,        "/prices",                            BillingUsageRead,        prices::list()),
+        post  (ADMIN,        "/prices",                            BillingPriceManage,      prices::create()),
 
         get   (PROJECT,      "/app-artifacts",                     AppsArtifactRead,        artifacts::list()),
         post  (PROJECT,      "/app-artifacts",                     AppsArtifactPublish,     artifacts::register()),

@@ -4,8 +4,8 @@
 mod read;
 
 pub use read::{
-    Filter, count_on_node, find, find_locked, list, of, on_allocation, on_node, unreachable_on_live_nodes,
-    using_version,
+    Filter, count_on_node, find, find_locked, list, of, of_account, on_allocation, on_node, standing_in,
+    unreachable_on_live_nodes, using_version,
 };
 
 use chrono::{DateTime, Utc};

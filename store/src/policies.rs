@@ -95,3 +95,9 @@ pub async fn resolve(conn: &mut PgConnection, key: PolicyKey, subject: Subject) 
     let layers = set.iter().filter_map(|row| Some((row.layer.parse::<PolicyLayer>().ok()?, &row.value)));
     Ok(key.resolve(layers))
 }
+
+/// The value of a key that is a whole number, for somebody somewhere.
+pub async fn whole_number(conn: &mut PgConnection, key: PolicyKey, subject: Subject) -> sqlx::Result<i64> {
+    let resolved = resolve(conn, key, subject).await?;
+    Ok(resolved.value.as_i64().or_else(|| key.default_value().as_i64()).unwrap_or_default())
+}

@@ -5,9 +5,16 @@
 
 use sqlx::{AssertSqlSafe, PgConnection, QueryBuilder};
 
-/// Tables the serving role may only read and add to: operators' acts and the audit log.
-const APPEND_ONLY: &[&str] =
-    &["engine.act", "public.audit", "public.resource_ledger", "public.teardown_receipts"];
+/// Tables the serving role may only read and add to: operators' acts, the audit log, what was used and what it cost.
+const APPEND_ONLY: &[&str] = &[
+    "engine.act",
+    "public.audit",
+    "public.ledger_entries",
+    "public.prices",
+    "public.resource_ledger",
+    "public.teardown_receipts",
+    "public.usage_records",
+];
 
 /// Tables of the migration machinery: the serving role reads them to judge the schema's version.
 const READ_ONLY: &[&str] = &["public._sqlx_migrations", "public.schema_release", "apalis._sqlx_migrations"];

@@ -1,8 +1,13 @@
-//! What the database server says about itself, for `gpuaas doctor`: its version, its clock, and whether it keeps
-//! what it has confirmed.
+//! What the database server says about itself: its clock, by which everybody goes, and for `gpuaas doctor` its version and
+//! whether it keeps what it has confirmed.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
+
+/// The time by which everything is decided.
+pub async fn now(conn: &mut PgConnection) -> sqlx::Result<DateTime<Utc>> {
+    sqlx::query_scalar!(r#"select engine.now() as "now!""#).fetch_one(conn).await
+}
 
 /// One look at the server.
 #[derive(Debug, Clone)]

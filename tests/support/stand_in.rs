@@ -7,8 +7,14 @@ use serde_json::Value;
 
 use super::world::World;
 
-const NAMES: [&str; 5] =
-    ["version.promote", "version.retire", "artifact.promote", "artifact.deprecate", "artifact.retire"];
+const NAMES: [&str; 6] = [
+    "version.promote",
+    "version.retire",
+    "artifact.promote",
+    "artifact.deprecate",
+    "artifact.retire",
+    "billing.rerate",
+];
 
 /// Of the workflow whose name has this place in the list.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -32,4 +38,5 @@ pub fn with_stand_ins(registry: Registry<World>) -> Registry<World> {
         .with::<StandIn<2>>()
         .with::<StandIn<3>>()
         .with::<StandIn<4>>()
+        .with::<StandIn<5>>()
 }

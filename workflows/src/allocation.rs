@@ -88,8 +88,13 @@ impl Activity for DecommissionInstances {
     }
 }
 
-/// As if somebody had asked for it, under the correlation of the release.
-async fn end(env: &Env, conn: &mut PgConnection, instance: &AppInstance, call: &Call) -> Result<(), Fault> {
+/// As if somebody had asked for it, under the correlation of whoever calls.
+pub(crate) async fn end(
+    env: &Env,
+    conn: &mut PgConnection,
+    instance: &AppInstance,
+    call: &Call,
+) -> Result<(), Fault> {
     let generation = app_instances::next_generation(conn, instance.id).await?;
     let to = InstanceStatus::Decommissioning;
     app_instances::move_to(conn, instance.id, instance.status()?, to, None).await?;

@@ -4,6 +4,7 @@
 pub mod action;
 pub mod allocation;
 pub mod artifact;
+pub mod billing;
 pub mod check_promises;
 pub mod demo;
 pub mod instance;
@@ -19,6 +20,10 @@ use engine::{Engine, Registry, ScheduleError};
 
 use self::allocation::ReleaseAllocation;
 use self::artifact::{Deprecation, Promotion, Withdrawal};
+use self::billing::accrue::{self, AccrueAllocations};
+use self::billing::prove::{self, ProveLedgers};
+use self::billing::rerate::RerateUsage;
+use self::billing::rollup::{self, RollUpUsage};
 use self::check_promises::{CheckPromises, NIGHTLY};
 use self::instance::decommission::DecommissionInstance;
 use self::instance::deploy::DeployInstance;
@@ -40,6 +45,10 @@ pub fn registry() -> Registry<Env> {
         .with::<DecommissionInstance>()
         .with::<ReleaseAllocation>()
         .with::<WatchNodes>()
+        .with::<AccrueAllocations>()
+        .with::<RollUpUsage>()
+        .with::<RerateUsage>()
+        .with::<ProveLedgers>()
         .with::<PromoteVersion>()
         .with::<Retirement>()
         .with::<Promotion>()
@@ -56,6 +65,9 @@ pub async fn declare_schedules(engine: &Engine) -> Result<(), ScheduleError> {
     engine.ensure_schedule(&mut transaction, &old_events::NIGHTLY, &ForgetEvents {}).await?;
     engine.ensure_schedule(&mut transaction, &NIGHTLY, &CheckPromises {}).await?;
     engine.ensure_schedule(&mut transaction, &QUARTER_MINUTELY, &WatchNodes {}).await?;
+    engine.ensure_schedule(&mut transaction, &accrue::MINUTELY, &AccrueAllocations {}).await?;
+    engine.ensure_schedule(&mut transaction, &rollup::MINUTELY, &RollUpUsage {}).await?;
+    engine.ensure_schedule(&mut transaction, &prove::NIGHTLY, &ProveLedgers {}).await?;
     transaction.commit().await?;
     Ok(())
 }

@@ -1,11 +1,11 @@
-//! `POST /internal/v1/nodes/{id}/heartbeat`: the node lives, and this is what runs there. An older report than the one
-//! that is kept changes nothing.
+//! `POST /internal/v1/nodes/{id}/heartbeat`: the node lives, and this is what runs there, which is also how the time of
+//! instances is counted. An older report than the one that is kept changes nothing.
 
 use axum::Json;
 use axum::extract::State as Shared;
 use domain::NodeStatus;
-use node_protocol::{Heartbeat, HeartbeatAnswer, Signed};
-use store::nodes;
+use node_protocol::{Heartbeat, HeartbeatAnswer, Signed, WorkloadReport, WorkloadState};
+use store::{meters, nodes};
 
 use super::{HEARTBEAT_SECONDS, Said};
 use crate::caller::Caller;
@@ -29,11 +29,18 @@ async fn hear(
     let mut tx = state.write().await?;
     if nodes::heard(&mut tx, node, told.sequence, &report, &told.agent_version).await? {
         come_back(&mut tx, node).await?;
+        meters::node_reported(&mut tx, node, &running(&told)).await?;
     }
     let (key, keyring) = state.signers.active(&mut tx).await?;
     tx.commit().await?;
     let keyring = Signed::sign(&keyring, &key).map_err(|fault| ApiError::internal(&fault))?;
     Ok(Json(HeartbeatAnswer { keyring, heartbeat_seconds: HEARTBEAT_SECONDS }))
+}
+
+/// The instances of which anything runs: an instance is counted once, however many workloads it has.
+fn running(told: &Heartbeat) -> Vec<uuid::Uuid> {
+    let runs = |workload: &&WorkloadReport| workload.state == WorkloadState::Running;
+    told.workloads.iter().filter(runs).map(|workload| workload.instance_id).collect()
 }
 
 /// A node that was given up for lost is where it was before.

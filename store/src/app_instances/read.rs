@@ -107,6 +107,17 @@ pub async fn on_allocation(conn: &mut PgConnection, allocation: Uuid) -> sqlx::R
     .await
 }
 
+/// The instances of a project that have not ended, by id.
+pub async fn standing_in(conn: &mut PgConnection, project: Uuid) -> sqlx::Result<Vec<Uuid>> {
+    sqlx::query_scalar!(
+        "select id from app_instances where project_id = $1 and status not in ('decommissioning', 'decommissioned')
+         order by id",
+        project
+    )
+    .fetch_all(conn)
+    .await
+}
+
 /// How many instances stand on a node, whoever's.
 pub async fn count_on_node(conn: &mut PgConnection, node: Uuid) -> sqlx::Result<i32> {
     sqlx::query_scalar!(
@@ -141,4 +152,11 @@ pub async fn unreachable_on_live_nodes(conn: &mut PgConnection) -> sqlx::Result<
     .fetch_all(conn)
     .await?;
     Ok(rows.into_iter().map(|row| (row.id, row.node_id)).collect())
+}
+
+/// The instance that speaks to the platform by this account, if one does.
+pub async fn of_account(conn: &mut PgConnection, account: Uuid) -> sqlx::Result<Option<Uuid>> {
+    sqlx::query_scalar!("select id from app_instances where operator_service_account_id = $1", account)
+        .fetch_optional(conn)
+        .await
 }

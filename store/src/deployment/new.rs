@@ -12,10 +12,10 @@ use uuid::Uuid;
 
 use super::images::{self, Which};
 use super::{Admitted, Purpose, admit, places};
-use crate::Refused;
 use crate::app_instance_artifacts::UsedArtifact;
 use crate::app_instance_releases::Release;
 use crate::app_versions::AppVersion;
+use crate::{Refused, budgets};
 
 /// What somebody asks for. What is left out the server decides.
 #[derive(Clone, Debug, Default)]
@@ -54,6 +54,7 @@ pub async fn decide(
 ) -> Result<Decision, Refused> {
     let asked = (wish.operating_mode, wish.control_plane_scope);
     let admitted = admit(conn, place, version, asked, Purpose::New).await?;
+    within_budget(conn, place.1).await?;
     let declared = &admitted.manifest.version;
     let grant = values(declared, wish)?;
     admitted.allows(&grant)?;
@@ -79,6 +80,19 @@ pub async fn decide(
     let placement_intent = intent.unwrap_or_else(|| json!({ "allocation_id": at.allocation_id }));
     let allocation_id = at.allocation_id;
     Ok(Decision { allocation_id, placement_intent, images, release, matrix, admitted })
+}
+
+/// A project that has spent what it meant to takes nothing new on, where its budget says so.
+async fn within_budget(conn: &mut PgConnection, project: Uuid) -> Result<(), Refused> {
+    let standing = budgets::standing(conn, project).await?;
+    if !standing.denies_new() {
+        return Ok(());
+    }
+    let limit = standing.budget.and_then(|budget| budget.amount_minor);
+    Err(Refused::no(PolicyDenied, "The project has spent its budget of this month.")
+        .with("reason", "budget_exceeded")
+        .with("budget_minor", json!(limit))
+        .with("spent_minor", standing.spent_minor))
 }
 
 /// What the instance gets, or all that is wrong with what was asked for.

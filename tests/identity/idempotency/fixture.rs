@@ -87,6 +87,24 @@ impl<'a> Fixtures<'a> {
                 let path = format!("/api/v1/platform/releases/{fresh}/artifacts/cli/pull-intents");
                 ask(Method::POST, path, json!({}))
             }
+            ("admin", "create_price") => {
+                let body = json!({
+                    "usage_source": "app_runtime", "usage_unit": "tokens", "model": "flat", "amount_minor": 1,
+                    "currency": "EUR",
+                });
+                ask(Method::POST, admin("/prices"), body)
+            }
+            ("project", "set_budget") => {
+                ask(Method::PUT, project("/budget"), json!({ "amount_minor": 100, "action": "warn" }))
+            }
+            ("project", "report_usage") => {
+                // Of no instance, so it is refused; but the batch was taken.
+                let event = json!({
+                    "type": "app.usage", "source": "/tests", "id": fresh, "time": "2026-01-01T00:00:00Z",
+                    "subject": Uuid::now_v7(), "data": { "usage_unit": "tokens", "quantity": 1 },
+                });
+                ask(Method::POST, project("/usage-events"), json!([event]))
+            }
             ("project", name) if name.ends_with("_signing_key") => self.signing_key(name, fresh).await,
             ("project", name) if name.ends_with("_artifact") || name == "create_pull_intent" => {
                 self.artifact(name, fresh).await

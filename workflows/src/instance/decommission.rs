@@ -17,7 +17,7 @@ use sqlx::PgConnection;
 use store::app_instances::{AppInstance, Why};
 use store::resource_ledger::{self as ledger, Holder, Kind};
 use store::{
-    allocations, app_instance_artifacts, app_instance_releases, app_instances, registry_credentials,
+    allocations, app_instance_artifacts, app_instance_releases, app_instances, meters, registry_credentials,
     teardowns,
 };
 use uuid::Uuid;
@@ -88,6 +88,7 @@ impl Workflow for DecommissionInstance {
     const NAME: &'static str = "instance.decommission";
     const PLAN: &'static [PlannedStep] = &[
         PlannedStep::transact("stop_accepting_work"),
+        PlannedStep::transact("close_metering"),
         PlannedStep::activity("remove_workload"),
         PlannedStep::wait("workload_removed"),
         PlannedStep::activity("sign_receipt"),
@@ -101,6 +102,11 @@ impl Workflow for DecommissionInstance {
         let node: Option<Uuid> = run
             .transact("stop_accepting_work", move |conn| Box::pin(stop_accepting_work(conn, instance)))
             .await?;
+        // On its own, so that usage can be read at once, however long the removal takes.
+        run.transact("close_metering", move |conn| {
+            Box::pin(async move { Ok(meters::close(conn, instance).await?) })
+        })
+        .await?;
         let receipt = match node {
             Some(node_id) => {
                 let evidence = self.removed(run, node_id).await?;

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use sqlx::PgConnection;
 use store::app_instance_artifacts::Standing;
 use store::resource_ledger::{self as ledger, Holder};
-use store::{app_instance_artifacts, app_instance_releases, app_instances};
+use store::{app_instance_artifacts, app_instance_releases, app_instances, meters};
 use uuid::Uuid;
 
 use super::{Told, answer, holder};
@@ -66,6 +66,7 @@ impl Workflow for DeployInstance {
         PlannedStep::wait("workload_launched"),
         PlannedStep::activity("probe_workload"),
         PlannedStep::wait("workload_healthy"),
+        PlannedStep::transact("start_metering"),
         PlannedStep::transact("mark_running"),
     ];
     const ON_EXHAUSTED: OnExhausted = OnExhausted::Unwind;
@@ -91,6 +92,12 @@ impl Workflow for DeployInstance {
             answer(run, "workload_healthy", within).await?;
         }
         run.pivot();
+        let correlation_id = run.correlation_id().to_owned();
+        run.transact("start_metering", move |conn| {
+            let correlation_id = correlation_id.clone();
+            Box::pin(async move { Ok(meters::open(conn, instance, &correlation_id).await?) })
+        })
+        .await?;
         let (told, deploy) = (Told::of(run), self.clone());
         run.transact("mark_running", move |conn| {
             let (launched, told, deploy) = (launched.clone(), told.clone(), deploy.clone());

@@ -49,6 +49,8 @@ fn words(action: &str, step: &str) -> (&'static str, Option<&'static str>) {
         "workload_launched" => ("the node: pulls and starts the new workload", Some("oci.launch")),
         "probe_workload" => ("the node: a task to ask the workload until it serves", None),
         "workload_healthy" => ("the node: asks the workload until it serves", Some("diag.health_probe")),
+        "start_metering" => ("the meters: the instance's time is counted from now on", None),
+        "close_metering" => ("the meters: the last of the instance's time is written down", None),
         "mark_running" => ("the instance: it runs, and is reached at its endpoints", None),
         "stop_workload" => ("the node, where both do not fit: a task to stop the old workload", None),
         "workload_stopped" => {

@@ -1,0 +1,174 @@
+//! Usage records: what was used, each report once. They only grow; whoever adds to a window opens it again for rating.
+
+use std::collections::HashSet;
+
+use chrono::{DateTime, Utc};
+use domain::{UsageSource, Window};
+use serde_json::Value;
+use sqlx::{PgConnection, Postgres, QueryBuilder};
+use uuid::Uuid;
+
+use crate::Slice;
+
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct UsageRecord {
+    pub id: Uuid,
+    pub org_id: Uuid,
+    pub project_id: Uuid,
+    pub app_instance_id: Option<Uuid>,
+    pub allocation_id: Option<Uuid>,
+    pub app_slug: Option<String>,
+    pub usage_source: String,
+    pub usage_unit: String,
+    pub quantity: i64,
+    pub occurred_at: DateTime<Utc>,
+    pub window_start: DateTime<Utc>,
+    pub window_end: DateTime<Utc>,
+    pub operating_mode: Option<String>,
+    pub control_plane_scope: Option<String>,
+    pub runtime_backend: Option<String>,
+    pub control_plane_component: Option<String>,
+    pub correlation_id: String,
+    pub reference_id: Option<String>,
+    pub metadata: Value,
+    pub recorded_at: DateTime<Utc>,
+    /// The price that its window was last rated by.
+    pub price_id: Option<Uuid>,
+    /// Whether what it cost is in the ledger.
+    pub rated: bool,
+}
+
+/// Whom usage is of, and in what circumstances.
+#[derive(Clone, Debug)]
+pub struct Attribution {
+    pub org_id: Uuid,
+    pub project_id: Uuid,
+    pub app_instance_id: Option<Uuid>,
+    pub allocation_id: Option<Uuid>,
+    pub app_slug: Option<String>,
+    pub operating_mode: Option<String>,
+    pub control_plane_scope: Option<String>,
+    pub runtime_backend: Option<String>,
+    pub control_plane_component: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+pub struct NewRecord {
+    pub id: Uuid,
+    pub of: Attribution,
+    pub usage_source: UsageSource,
+    pub usage_unit: String,
+    pub quantity: i64,
+    pub occurred_at: DateTime<Utc>,
+    pub window: Window,
+    pub correlation_id: String,
+    pub reference_id: Option<String>,
+    pub metadata: Value,
+    pub source: String,
+    pub event_id: String,
+}
+
+/// Adds those that were not told before and opens their windows. Answers the ids of what is new.
+///
+/// Last in its transaction where it can be: until that ends, nobody else adds to the same windows.
+pub async fn add(conn: &mut PgConnection, new: &[NewRecord]) -> sqlx::Result<HashSet<Uuid>> {
+    if new.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let ids = sqlx::query_scalar!(
+        r#"with added as (
+               insert into usage_records (id, org_id, project_id, app_instance_id, allocation_id, app_slug, operating_mode,
+                   control_plane_scope, runtime_backend, control_plane_component, usage_source, usage_unit, quantity,
+                   occurred_at, window_start, window_end, correlation_id, reference_id, metadata, source, event_id)
+               select * from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::uuid[], $6::text[], $7::text[],
+                   $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::bigint[], $14::timestamptz[],
+                   $15::timestamptz[], $16::timestamptz[], $17::text[], $18::text[], $19::jsonb[], $20::text[], $21::text[])
+               on conflict (project_id, source, event_id) do nothing
+               returning id, project_id, window_start, window_end),
+           opened as (
+               insert into open_windows as o (project_id, window_start, window_end)
+               select distinct project_id, window_start, window_end from added order by 1, 2, 3
+               on conflict (project_id, window_start, window_end) do update set touched = o.touched + 1)
+           select id as "id!" from added"#,
+        &all(new, |one| one.id),
+        &all(new, |one| one.of.org_id),
+        &all(new, |one| one.of.project_id),
+        &all(new, |one| one.of.app_instance_id) as &[Option<Uuid>],
+        &all(new, |one| one.of.allocation_id) as &[Option<Uuid>],
+        &all(new, |one| one.of.app_slug.clone()) as &[Option<String>],
+        &all(new, |one| one.of.operating_mode.clone()) as &[Option<String>],
+        &all(new, |one| one.of.control_plane_scope.clone()) as &[Option<String>],
+        &all(new, |one| one.of.runtime_backend.clone()) as &[Option<String>],
+        &all(new, |one| one.of.control_plane_component.clone()) as &[Option<String>],
+        &all(new, |one| one.usage_source.as_str().to_owned()),
+        &all(new, |one| one.usage_unit.clone()),
+        &all(new, |one| one.quantity),
+        &all(new, |one| one.occurred_at),
+        &all(new, |one| one.window.start),
+        &all(new, |one| one.window.end),
+        &all(new, |one| one.correlation_id.clone()),
+        &all(new, |one| one.reference_id.clone()) as &[Option<String>],
+        &all(new, |one| one.metadata.clone()),
+        &all(new, |one| one.source.clone()),
+        &all(new, |one| one.event_id.clone())
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(ids.into_iter().collect())
+}
+
+fn all<T>(new: &[NewRecord], field: impl Fn(&NewRecord) -> T) -> Vec<T> {
+    new.iter().map(field).collect()
+}
+
+/// What is asked for; the times are those of windows.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    pub project: Uuid,
+    pub instance: Option<Uuid>,
+    pub source: Option<UsageSource>,
+    pub from: Option<DateTime<Utc>>,
+    pub to: Option<DateTime<Utc>>,
+}
+
+impl Filter {
+    /// The conditions, for a table that has these columns.
+    pub(crate) fn narrow(&self, query: &mut QueryBuilder<Postgres>, table: &str, moment: &str) {
+        query.push(format_args!(" where {table}.project_id = ")).push_bind(self.project);
+        if let Some(instance) = self.instance {
+            query.push(format_args!(" and {table}.app_instance_id = ")).push_bind(instance);
+        }
+        if let Some(source) = self.source {
+            query.push(format_args!(" and {table}.usage_source = ")).push_bind(source.as_str());
+        }
+        if let Some(from) = self.from {
+            query.push(format_args!(" and {table}.{moment} >= ")).push_bind(from);
+        }
+        if let Some(to) = self.to {
+            query.push(format_args!(" and {table}.{moment} < ")).push_bind(to);
+        }
+    }
+}
+
+/// In the order in which they were told.
+pub async fn list(conn: &mut PgConnection, filter: &Filter, slice: Slice) -> sqlx::Result<Vec<UsageRecord>> {
+    let mut query = QueryBuilder::new(
+        "select r.id, r.org_id, r.project_id, r.app_instance_id, r.allocation_id, r.app_slug, r.usage_source, r.usage_unit,
+                r.quantity, r.occurred_at, r.window_start, r.window_end, r.operating_mode, r.control_plane_scope,
+                r.runtime_backend, r.control_plane_component, r.correlation_id, r.reference_id, r.metadata, r.recorded_at,
+                u.price_id, u.price_id is not null and o.project_id is null as rated
+         from usage_records r
+         left join usage_windows u on u.project_id = r.project_id and u.window_start = r.window_start
+             and u.window_end = r.window_end and u.usage_source = r.usage_source and u.usage_unit = r.usage_unit
+             and u.app_instance_id is not distinct from r.app_instance_id
+             and u.allocation_id is not distinct from r.allocation_id
+         left join open_windows o on o.project_id = r.project_id and o.window_start = r.window_start
+             and o.window_end = r.window_end",
+    );
+    filter.narrow(&mut query, "r", "window_start");
+    if let Some(after) = slice.after {
+        query.push(" and r.id > ").push_bind(after);
+    }
+    query.push(" order by r.id limit ").push_bind(slice.limit);
+    query.build_query_as().fetch_all(conn).await
+}

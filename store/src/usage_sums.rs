@@ -1,0 +1,133 @@
+//! Usage in sums: by hour, day or month, and by whatever columns are asked for.
+
+use chrono::{DateTime, Utc};
+use sqlx::{PgConnection, Postgres, QueryBuilder};
+use uuid::Uuid;
+
+use crate::usage_records::Filter;
+
+/// How wide the sums are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width {
+    Hour,
+    Day,
+    Month,
+}
+
+impl Width {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Width::Hour => "hour",
+            Width::Day => "day",
+            Width::Month => "month",
+        }
+    }
+}
+
+/// A column by which sums are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupBy {
+    UsageSource,
+    UsageUnit,
+    AppInstance,
+    Allocation,
+    AppSlug,
+}
+
+impl GroupBy {
+    pub const ALL: [GroupBy; 5] = [
+        GroupBy::UsageSource,
+        GroupBy::UsageUnit,
+        GroupBy::AppInstance,
+        GroupBy::Allocation,
+        GroupBy::AppSlug,
+    ];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            GroupBy::UsageSource => "usage_source",
+            GroupBy::UsageUnit => "usage_unit",
+            GroupBy::AppInstance => "app_instance_id",
+            GroupBy::Allocation => "allocation_id",
+            GroupBy::AppSlug => "app_slug",
+        }
+    }
+}
+
+/// The sum of one unit; units are never added to each other.
+#[derive(Clone, Debug, PartialEq, sqlx::FromRow)]
+pub struct UnitSum {
+    pub start: DateTime<Utc>,
+    pub stop: DateTime<Utc>,
+    pub usage_source: Option<String>,
+    pub app_instance_id: Option<Uuid>,
+    pub allocation_id: Option<Uuid>,
+    pub app_slug: Option<String>,
+    pub usage_unit: String,
+    pub quantity: i64,
+    pub amount_minor: i64,
+    pub currency: Option<String>,
+    pub rated: bool,
+}
+
+/// Where a page of sums begins, and how many windows it holds; each comes whole.
+#[derive(Clone, Copy, Debug)]
+pub struct Stretch {
+    pub after: Option<DateTime<Utc>>,
+    pub windows: i64,
+}
+
+/// Ordered by window, then by the columns asked for, then by unit. What is rated is read from the hours; what is not, from
+/// the few windows that are open.
+pub async fn list(
+    conn: &mut PgConnection,
+    filter: &Filter,
+    width: Width,
+    by: &[GroupBy],
+    stretch: Stretch,
+) -> sqlx::Result<Vec<UnitSum>> {
+    let mut query = QueryBuilder::new("with used as (");
+    columns(&mut query, width, by, "h", "hour");
+    query.push(", h.quantity, h.unpriced, h.amount_minor, false as open from usage_hours h");
+    filter.narrow(&mut query, "h", "hour");
+    query.push(" union all ");
+    columns(&mut query, width, by, "r", "window_start");
+    query.push(", r.quantity, 0, 0, true from open_windows o join usage_records r using (project_id, window_start, window_end)");
+    filter.narrow(&mut query, "r", "window_start");
+    // An open window that was rated before is in its hour already.
+    query.push(" union all ");
+    columns(&mut query, width, by, "u", "window_start");
+    query.push(", -u.quantity, 0, 0, true from open_windows o join usage_windows u using (project_id, window_start, window_end)");
+    filter.narrow(&mut query, "u", "window_start");
+    query.push("), page as (select distinct start from used");
+    if let Some(after) = stretch.after {
+        query.push(" where start > ").push_bind(after);
+    }
+    query.push(" order by start limit ").push_bind(stretch.windows).push(") select start, start + ('1 ' || ");
+    query.push_bind(width.as_str()).push(
+        ")::interval as stop, usage_source, app_instance_id, allocation_id, app_slug, usage_unit,
+            sum(quantity)::bigint as quantity, sum(amount_minor)::bigint as amount_minor,
+            (select currency from prices limit 1) as currency, sum(unpriced) = 0 and not bool_or(open) as rated
+         from used where start in (select start from page)
+         group by start, usage_source, app_instance_id, allocation_id, app_slug, usage_unit
+         order by start, usage_source, app_instance_id, allocation_id, app_slug, usage_unit",
+    );
+    query.build_query_as().fetch_all(conn).await
+}
+
+/// The window, and each column if it was asked for.
+fn columns(query: &mut QueryBuilder<Postgres>, width: Width, by: &[GroupBy], table: &str, moment: &str) {
+    query.push("select date_trunc(").push_bind(width.as_str());
+    query.push(format_args!(", {table}.{moment}, 'UTC') as start"));
+    for column in [GroupBy::UsageSource, GroupBy::AppInstance, GroupBy::Allocation, GroupBy::AppSlug] {
+        let name = column.as_str();
+        match (by.contains(&column), column) {
+            (true, _) => query.push(format_args!(", {table}.{name} as {name}")),
+            (false, GroupBy::AppInstance | GroupBy::Allocation) => {
+                query.push(format_args!(", null::uuid as {name}"))
+            }
+            (false, _) => query.push(format_args!(", null::text as {name}")),
+        };
+    }
+    query.push(format_args!(", {table}.usage_unit"));
+}

@@ -1,0 +1,10 @@
+//! What is used is counted once, what is counted is charged once, and nobody can say afterwards that it was not so.
+
+mod bill;
+mod budget;
+mod ledger;
+mod metering;
+mod model;
+mod office;
+mod struck;
+mod usage;

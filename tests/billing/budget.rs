@@ -1,0 +1,65 @@
+//! Budgets: simulated first, then they refuse what is new or end what runs.
+
+use serde_json::{Value, json};
+
+use super::ledger::{priced, rolled_up};
+use super::office::Office;
+use crate::http::project;
+use crate::support::docker::PORT;
+use crate::support::platform::profile;
+
+async fn set(office: &Office, action: &str, mode: &str, amount: i64) -> Value {
+    let body = json!({ "amount_minor": amount, "action": action, "mode": mode });
+    office.platform.http.acting("project-admin").put(&project("/budget"), body).await.with(200)
+}
+
+async fn spend(office: &Office, id: &str) {
+    office.tell(&[office.event(id, 100).await]).await.with(200);
+    rolled_up(office).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_spent_budget_denies_what_is_new_once_it_is_enforced() {
+    let office = Office::open().await;
+    priced(&office).await;
+    let number = office.platform.version(&profile(PORT, 30)).await;
+    let body = json!({ "app_slug": "hello", "version": number, "display_name": "hello" });
+    let before = office.platform.http.acting("viewer").get(&project("/budget")).await.with(200);
+    assert_eq!((&before["amount_minor"], &before["is_exceeded"]), (&json!(null), &json!(false)));
+    set(&office, "deny_new", "simulate", 100).await;
+    spend(&office, "a").await;
+    let simulated = office.platform.http.acting("viewer").get(&project("/budget")).await.with(200);
+    assert_eq!((&simulated["spent_minor"], &simulated["would"]["deny_new"]), (&json!(150), &json!(true)));
+    office.platform.create(body.clone()).await.with(202);
+    set(&office, "deny_new", "enforce", 100).await;
+    let denied = office.platform.create(body.clone()).await.with(403);
+    assert_eq!(
+        (&denied["code"], &denied["details"]["reason"]),
+        (&json!("policy_denied"), &json!("budget_exceeded"))
+    );
+    set(&office, "deny_new", "enforce", 1000).await;
+    office.platform.create(body).await.with(202);
+    let told: i64 = sqlx::query_scalar("select count(*) from outbox where type = 'billing.budget_exceeded'")
+        .fetch_one(&office.platform.story.pool)
+        .await
+        .unwrap();
+    assert_eq!(told, 1);
+    office.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_spent_budget_that_stops_decommissions_what_runs() {
+    let office = Office::open().await;
+    priced(&office).await;
+    let would = set(&office, "stop", "simulate", 100).await;
+    assert_eq!(would["would"]["stop"], json!([]));
+    spend(&office, "a").await;
+    let path = project(&format!("/app-instances/{}", office.instance));
+    let http = &office.platform.http;
+    assert_eq!(http.get(&path).await.with(200)["status"], "running", "only simulated");
+    let would = set(&office, "stop", "enforce", 100).await;
+    assert_eq!(would["would"]["stop"], json!([office.instance]));
+    rolled_up(&office).await;
+    assert_eq!(http.get(&path).await.with(200)["status"], "decommissioning");
+    office.close().await;
+}

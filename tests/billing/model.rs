@@ -1,0 +1,278 @@
+//! Random usage, told late, twice and out of order; prices that change, also for the past; a rollup that is killed wherever
+//! it goes: after each, the ledger is to the minor unit what a page of arithmetic says. A failing seed says its number.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use activities::Env;
+use chrono::{DateTime, TimeZone, Utc};
+use domain::price::{Price, Rate, Tier};
+use domain::{UsageSource, Window};
+use engine::{RunState, Settings, Start, Strike, Workers, Workflow};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use serde_json::json;
+use store::usage_records::{self, Attribution, NewRecord};
+use store::{billing_ledger, prices};
+use uuid::Uuid;
+use workflows::billing::rerate::RerateUsage;
+use workflows::billing::rollup::RollUpUsage;
+
+use crate::support::failing::when;
+use crate::support::slow::short_or_slow;
+use crate::support::story::{Story, quick};
+
+const MINUTES: i64 = 50;
+
+/// Two days around the turn of a month, so that series end and begin.
+fn minute(number: i64) -> DateTime<Utc> {
+    let start = Utc.with_ymd_and_hms(2026, 1, 31, 23, 40, 0).unwrap();
+    start + chrono::TimeDelta::minutes(number)
+}
+
+/// What one project used and what it should have been charged, computed without a line of the platform's own code.
+struct Model {
+    project: Uuid,
+    unit: String,
+    instances: [Uuid; 2],
+    prices: Vec<Price>,
+    /// Event to instance, minute and quantity: whoever comes first.
+    events: BTreeMap<u32, (usize, i64, i64)>,
+    /// Minutes that hold something nobody has rated.
+    open: BTreeSet<i64>,
+    /// Instance and minute to quantity and price, as last rated.
+    rated: BTreeMap<(usize, i64), (i64, Option<usize>)>,
+}
+
+impl Model {
+    fn new(seed: u64) -> Model {
+        Model {
+            project: Uuid::from_u128(0x1000_0000 + u128::from(seed)),
+            unit: format!("tokens_{seed}"),
+            instances: [1, 2].map(|n: u128| Uuid::from_u128((u128::from(seed) << 32) + n)),
+            prices: Vec::new(),
+            events: BTreeMap::new(),
+            open: BTreeSet::new(),
+            rated: BTreeMap::new(),
+        }
+    }
+
+    fn record(&self, id: u32, (instance, at, quantity): (usize, i64, i64)) -> NewRecord {
+        NewRecord {
+            id: Uuid::now_v7(),
+            of: Attribution {
+                org_id: self.project,
+                project_id: self.project,
+                app_instance_id: Some(self.instances[instance]),
+                allocation_id: None,
+                app_slug: Some("writer".into()),
+                operating_mode: None,
+                control_plane_scope: None,
+                runtime_backend: None,
+                control_plane_component: None,
+            },
+            usage_source: UsageSource::AppRuntime,
+            usage_unit: self.unit.clone(),
+            quantity,
+            occurred_at: minute(at),
+            window: Window { start: minute(at), end: minute(at + 1) },
+            correlation_id: "c-model".into(),
+            reference_id: None,
+            metadata: json!({}),
+            source: "/model".into(),
+            event_id: id.to_string(),
+        }
+    }
+
+    /// Everything in a window that was opened is rated by the prices of today.
+    fn roll_up(&mut self) {
+        for at in std::mem::take(&mut self.open) {
+            for instance in 0..2 {
+                let events = self.events.values().filter(|(of, when, _)| (*of, *when) == (instance, at));
+                let quantity: i64 = events.map(|(_, _, quantity)| quantity).sum();
+                if quantity > 0 {
+                    self.rated.insert((instance, at), (quantity, self.price_at(at)));
+                }
+            }
+        }
+    }
+
+    /// The one that began last; of two that began at once, the later version.
+    fn price_at(&self, at: i64) -> Option<usize> {
+        let begun = self.prices.iter().enumerate().filter(|(_, price)| price.effective_from <= minute(at));
+        begun.max_by_key(|(_, price)| (price.effective_from, price.version)).map(|(place, _)| place)
+    }
+
+    fn owed(&self) -> i64 {
+        let mut series: BTreeMap<(usize, usize, bool), i64> = BTreeMap::new();
+        for ((instance, at), (quantity, price)) in &self.rated {
+            if let Some(price) = price {
+                let february = *at >= 20;
+                *series.entry((*instance, *price, february)).or_default() += quantity;
+            }
+        }
+        series.iter().map(|((_, price, _), quantity)| naive_cost(&self.prices[*price].rate, *quantity)).sum()
+    }
+}
+
+/// Unit by unit in exact halves, as one would on paper.
+fn naive_cost(rate: &Rate, quantity: i64) -> i64 {
+    let (exact, per) = match rate {
+        Rate::Flat { amount_minor } => return if quantity > 0 { *amount_minor } else { 0 },
+        Rate::PerUnit { amount_minor, per } => (quantity * amount_minor, *per),
+        Rate::Tiered { per, tiers } => {
+            let amount = |unit: i64| {
+                let tier = tiers.iter().find(|tier| tier.up_to.is_none_or(|end| unit <= end)).unwrap();
+                tier.amount_minor
+            };
+            ((1..=quantity).map(amount).sum(), *per)
+        }
+    };
+    let twice = 2 * exact;
+    let below = exact.div_euclid(per);
+    match (twice - 2 * below * per).cmp(&per) {
+        std::cmp::Ordering::Less => below,
+        std::cmp::Ordering::Greater => below + 1,
+        std::cmp::Ordering::Equal => below + below % 2,
+    }
+}
+
+fn random_rate(rng: &mut StdRng) -> Rate {
+    match rng.random_range(0..3) {
+        0 => Rate::Flat { amount_minor: rng.random_range(0..500) },
+        1 => Rate::PerUnit { amount_minor: rng.random_range(0..50), per: rng.random_range(1..40) },
+        _ => Rate::Tiered {
+            per: rng.random_range(1..9),
+            tiers: vec![
+                Tier { up_to: Some(rng.random_range(1..200)), amount_minor: rng.random_range(0..20) },
+                Tier { up_to: None, amount_minor: rng.random_range(0..20) },
+            ],
+        },
+    }
+}
+
+struct Play {
+    story: Story,
+    workers: Workers,
+}
+
+impl Play {
+    async fn new(seed: u64) -> Play {
+        let rng = Mutex::new(StdRng::seed_from_u64(seed));
+        let strikes = when(move |_| rng.lock().unwrap().random_ratio(1, 8).then_some(Strike::Crash));
+        let settings = Settings { max_claims: 10_000, ..quick() };
+        let story = Story::idle(settings, strikes).await;
+        let env = Arc::new(Env::new(story.engine.clone()));
+        let workers = Workers::start(&story.engine, env, workflows::registry());
+        Play { story, workers }
+    }
+
+    async fn run<W: Workflow>(&self, workflow: &W) {
+        let options = Start { correlation_id: "c-model".into(), ..Start::default() };
+        let run = self.story.start_workflow(workflow, options).await.unwrap();
+        assert_eq!(
+            self.story.ends(run.id).await,
+            RunState::Succeeded,
+            "{}",
+            self.story.describe(run.id).await
+        );
+    }
+
+    async fn act(&self, model: &mut Model, rng: &mut StdRng) {
+        let mut conn = self.story.pool.acquire().await.unwrap();
+        match rng.random_range(0..10) {
+            0..=5 => {
+                let mut batch = Vec::new();
+                for _ in 0..rng.random_range(1..20) {
+                    // Few ids, so that many are told again, and then with other contents.
+                    let id = rng.random_range(0..400);
+                    let told =
+                        (rng.random_range(0..2), rng.random_range(0..MINUTES), rng.random_range(1..60));
+                    batch.push((id, told));
+                }
+                batch.sort_by_key(|(id, _)| *id);
+                batch.dedup_by_key(|(id, _)| *id);
+                let records: Vec<NewRecord> =
+                    batch.iter().map(|(id, told)| model.record(*id, *told)).collect();
+                usage_records::add(&mut conn, &records).await.unwrap();
+                for (id, told) in batch {
+                    if let std::collections::btree_map::Entry::Vacant(slot) = model.events.entry(id) {
+                        slot.insert(told);
+                        model.open.insert(told.1);
+                    }
+                }
+            }
+            6 | 7 => {
+                self.run(&RollUpUsage {}).await;
+                model.roll_up();
+            }
+            act => {
+                let from = rng.random_range(-5..MINUTES);
+                let price = Price {
+                    id: Uuid::now_v7(),
+                    version: 1,
+                    usage_source: UsageSource::AppRuntime,
+                    usage_unit: model.unit.clone(),
+                    app_slug: None,
+                    sku: None,
+                    rate: random_rate(rng),
+                    effective_from: minute(from),
+                };
+                let made = prices::insert(&mut conn, &price, "EUR", Uuid::nil()).await.unwrap();
+                model.prices.push(made.price);
+                if act == 9 {
+                    let (usage_source, usage_unit) = (UsageSource::AppRuntime, model.unit.clone());
+                    self.run(&RerateUsage { usage_source, usage_unit, from: minute(from) }).await;
+                    model.open.extend(
+                        model.rated.keys().map(|(_, at)| *at).filter(|at| *at >= from).collect::<Vec<_>>(),
+                    );
+                    model.roll_up();
+                }
+            }
+        }
+    }
+
+    async fn check(&self, model: &Model, seed: u64) {
+        let charged: i64 = sqlx::query_scalar(
+            "select coalesce(-sum(amount_minor), 0)::bigint from ledger_entries where project_id = $1",
+        )
+        .bind(model.project)
+        .fetch_one(&self.story.pool)
+        .await
+        .unwrap();
+        assert_eq!(charged, model.owed(), "seed {seed}");
+        let by_hour: i64 = sqlx::query_scalar(
+            "select coalesce(sum(amount_minor), 0)::bigint from usage_hours where project_id = $1",
+        )
+        .bind(model.project)
+        .fetch_one(&self.story.pool)
+        .await
+        .unwrap();
+        assert_eq!(by_hour, charged, "seed {seed}: hours and ledger agree");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_ledger_is_what_arithmetic_says_whatever_happened() {
+    let play = Play::new(7).await;
+    for seed in 0..short_or_slow(50, 1000) {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let mut model = Model::new(seed);
+        for _ in 0..rng.random_range(4..14) {
+            play.act(&mut model, &mut rng).await;
+        }
+        play.run(&RollUpUsage {}).await;
+        model.roll_up();
+        play.check(&model, seed).await;
+        let mut conn = play.story.pool.acquire().await.unwrap();
+        let head = billing_ledger::prove(&mut conn, model.project)
+            .await
+            .unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+        assert_eq!(head.balance_minor, -model.owed(), "seed {seed}: the kept balance is the sum");
+        drop(conn);
+        play.run(&RollUpUsage {}).await;
+        play.check(&model, seed).await;
+    }
+    play.workers.stop().await;
+    play.story.end().await;
+}

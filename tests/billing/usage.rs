@@ -1,0 +1,178 @@
+//! Events of apps: each has its own verdict, is taken once, and can be read at once.
+
+use axum::http::{Method, Request, header};
+use chrono::TimeDelta;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::office::{Office, manifest};
+use crate::http::{admin, project};
+use crate::support::realm::EXAMPLE;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_event_fails_no_other_and_each_has_its_verdict() {
+    let office = Office::open().await;
+    let now = office.now().await;
+    let with = |pointer: &str, value: serde_json::Value| {
+        let mut event = office.event_at("changed", 1, now);
+        *event.pointer_mut(pointer).unwrap() = value;
+        event
+    };
+    let events = [
+        office.event_at("one", 5, now),
+        office.event_at("one", 7, now),
+        with("/data/usage_unit", json!("requests")),
+        with("/data/usage_unit", json!("session_seconds")),
+        with("/time", json!(now - TimeDelta::days(1) - TimeDelta::seconds(5))),
+        with("/time", json!(now + TimeDelta::seconds(600))),
+        with("/subject", json!(Uuid::now_v7())),
+        with("/data/quantity", json!(0)),
+        with("/data/quantity", json!(1.5)),
+        with("/data/quantity", json!(-3)),
+        with("/source", json!("/platform/meters/x")),
+        with("/source", json!("")),
+        with("/type", json!("app.other")),
+        with("/id", json!("nul\0")),
+        json!("not an event"),
+        json!(null),
+        office.event_at("two", 11, now - TimeDelta::hours(23)),
+    ];
+    let expected = [
+        "accepted",
+        "duplicate",
+        "rejected unknown_unit",
+        "rejected unknown_unit",
+        "rejected too_late",
+        "rejected in_the_future",
+        "rejected unknown_instance",
+        "rejected invalid",
+        "rejected invalid",
+        "rejected invalid",
+        "rejected invalid",
+        "rejected invalid",
+        "rejected invalid",
+        "rejected invalid",
+        "rejected invalid",
+        "rejected invalid",
+        "accepted",
+    ];
+    assert_eq!(office.verdicts(&events).await, expected);
+    assert_eq!(office.verdicts(&events[..2]).await, ["duplicate", "duplicate"], "told again");
+    let tokens = |quantity| ("tokens".to_owned(), quantity);
+    assert_eq!(office.records("").await, [tokens(5), tokens(11)], "the first of two stands");
+    assert_eq!(office.verdicts(&[]).await, [""; 0]);
+    let many = vec![json!({}); 501];
+    assert_eq!(office.tell(&many).await.with(400)["code"], "validation_error");
+    office.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_platform_counts_it_takes_from_nobody() {
+    let office = Office::open().await;
+    let path = admin(&format!("/apps/manifests?owner_project_id={EXAMPLE}"));
+    office.platform.http.post(&path, manifest("timed", json!({ "kind": "gpu_seconds" }))).await.with(201);
+    let timed = Uuid::now_v7();
+    office.settle(timed, "timed").await;
+    let mut event = office.event("one", 5).await;
+    event["subject"] = json!(timed);
+    event["data"]["usage_unit"] = json!("gpu_seconds");
+    assert_eq!(office.verdicts(&[event]).await, ["rejected counted_by_platform"]);
+    office.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instance_tells_of_its_own_usage_alone() {
+    let office = Office::open().await;
+    let http = &office.platform.http;
+    let body = json!({ "name": "the writer itself", "permissions": ["billing.usage.write"] });
+    let made = http.post(&project("/service-accounts"), body).await.with(201);
+    let proof = json!({
+        "service_account_id": made["id"], "key_id": made["key_id"], "private_key_pem": made["private_key_pem"],
+    });
+    let token = http.bearing("").post("/api/v1/auth/service-account/token", proof).await.with(200);
+    let account: Uuid = made["id"].as_str().unwrap().parse().unwrap();
+    let other = Uuid::now_v7();
+    office.settle(other, "writer").await;
+    let mut of_other = office.event("other", 3).await;
+    of_other["subject"] = json!(other);
+    let batch = json!([office.event("own", 2).await, of_other]);
+    sqlx::query("update app_instances set operator_service_account_id = $2 where id = $1")
+        .bind(office.instance)
+        .bind(account)
+        .execute(&office.platform.story.pool)
+        .await
+        .unwrap();
+    let itself = http.bearing(token["access_token"].as_str().unwrap());
+    let told = itself.post(&project("/usage-events"), batch).await.with(200);
+    assert_eq!(told["results"][0]["verdict"], "accepted");
+    assert_eq!(told["results"][1]["verdict"], "rejected");
+    assert!(told["results"][1]["reason"].as_str().unwrap().starts_with("not_your_instance"));
+    let read = itself.get(&format!("/api/v1/billing/usage?project_id={EXAMPLE}")).await.with(403);
+    assert_eq!(read["code"], "insufficient_permissions", "it tells, and reads nothing");
+    office.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn usage_is_read_by_record_by_window_by_column_and_as_a_table() {
+    let office = Office::open().await;
+    let now = office.now().await;
+    let hour = TimeDelta::hours(1);
+    let events = [
+        office.event_at("a", 1, now),
+        office.event_at("b", 2, now - hour),
+        office.event_at("c", 4, now - hour - hour),
+        office.event_at("d", 8, now - hour),
+    ];
+    office.tell(&events).await.with(200);
+    let sums = office.usage("&window=hour").await;
+    let quantity = |item: &serde_json::Value| item["quantities"]["tokens"].as_i64().unwrap();
+    let quantities = |page: &serde_json::Value| -> Vec<i64> {
+        page["items"].as_array().unwrap().iter().map(quantity).collect()
+    };
+    assert_eq!(quantities(&sums), [4, 10, 1]);
+    assert!(sums["items"][0].get("usage_source").is_none(), "all together unless asked: {sums:#}");
+    let first = office.usage("&window=hour&limit=2").await;
+    assert_eq!(quantities(&first), [4, 10]);
+    let next = format!("&window=hour&limit=2&cursor={}", first["next_cursor"].as_str().unwrap());
+    let last = office.usage(&next).await;
+    assert_eq!((quantities(&last), &last["next_cursor"]), (vec![1], &json!(null)));
+    let by = office.usage("&window=month&group_by=usage_source,app_instance_id").await;
+    assert_eq!(by["items"][0]["usage_source"], "app_runtime");
+    assert_eq!(by["items"][0]["app_instance_id"], json!(office.instance));
+    let since = format!("&from={}", (now - hour).format("%Y-%m-%dT%H:%M:%SZ"));
+    assert_eq!(office.records(&since).await.len(), 3);
+    assert_eq!(office.records("&usage_source=allocation").await, []);
+    let request = Request::builder()
+        .method(Method::GET)
+        .uri(format!("/api/v1/billing/usage?app_instance_id={}", office.instance))
+        .header(header::ACCEPT, "text/csv");
+    let table =
+        office.platform.http.acting("viewer").open(request.body(axum::body::Body::empty()).unwrap()).await;
+    assert_eq!(table.headers()[header::CONTENT_TYPE], "text/csv; charset=utf-8");
+    let bytes = axum::body::to_bytes(table.into_body(), usize::MAX).await.unwrap();
+    let text = String::from_utf8(bytes.to_vec()).unwrap();
+    assert_eq!(text.lines().count(), 5, "{text}");
+    let column = text.lines().next().unwrap().split(',').position(|name| name == "quantity").unwrap();
+    assert_eq!(text.lines().nth(4).unwrap().split(',').nth(column), Some("8"), "{text}");
+    office.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn usage_of_others_does_not_exist() {
+    let office = Office::open().await;
+    let usage = |query: String| format!("/api/v1/billing/usage{query}");
+    let stranger = office.platform.http.acting("stranger");
+    let of_project = stranger.get(&usage(format!("?project_id={EXAMPLE}"))).await.with(404);
+    assert_eq!(of_project["code"], "project_not_found");
+    let of_instance = stranger.get(&usage(format!("?app_instance_id={}", office.instance))).await.with(404);
+    assert_eq!(of_instance["code"], "app_instance_not_found");
+    let nobody = office.platform.http.acting("viewer").get(&usage(String::new())).await.with(400);
+    assert_eq!(nobody["details"]["errors"][0]["pointer"], "/project_id");
+    let viewer = office.platform.http.acting("viewer");
+    let headers = [("x-project-id", EXAMPLE.to_string())];
+    let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    viewer.send(Method::GET, &usage(String::new()), &headers, None).await.with(200);
+    let query = format!("?project_id={}", Uuid::now_v7());
+    viewer.send(Method::GET, &usage(query), &headers, None).await.with(400);
+    office.close().await;
+}

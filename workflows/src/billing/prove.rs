@@ -1,0 +1,61 @@
+//! `billing.prove`: every night each project's chain is read from its beginning and held against the kept balance, and every
+//! series against what it was charged. A run that failed is the alarm: its error says whose ledger does not hold.
+
+use std::time::Duration;
+
+use activities::Env;
+use engine::{
+    Activity, Call, Fault, Halt, Missed, OnExhausted, Overlap, PlannedStep, Run, Schedule, Workflow,
+};
+use serde::{Deserialize, Serialize};
+use store::billing_ledger::{self, Unproven};
+
+pub const NIGHTLY: Schedule =
+    Schedule { name: "ledger_proof", cron: "0 30 3 * * *", missed: Missed::One, overlap: Overlap::Skip };
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ProveLedgers {}
+
+impl Workflow for ProveLedgers {
+    const NAME: &'static str = "billing.prove";
+    const PLAN: &'static [PlannedStep] = &[PlannedStep::activity("prove_ledgers")];
+    const ON_EXHAUSTED: OnExhausted = OnExhausted::Unwind;
+    type Env = Env;
+
+    async fn run(&self, run: &mut Run<Env>) -> Result<(), Halt> {
+        let proven = run.step(Prove {}).await?;
+        run.output(&serde_json::json!({ "ledgers": proven })).await
+    }
+}
+
+/// It only reads, so it may be repeated. Answers how many ledgers hold.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Prove {}
+
+impl Activity for Prove {
+    const NAME: &'static str = "prove_ledgers";
+    const TIMEOUT: Duration = Duration::from_secs(3600);
+    type Env = Env;
+    type Output = usize;
+
+    async fn run(&self, env: &Env, _: &Call) -> Result<usize, Fault> {
+        let (mut proven, mut after) = (0, None);
+        loop {
+            // One moment for a batch of projects, so that nobody posts between two looks at the same ledger.
+            let mut tx = env.pool().begin_with("begin isolation level repeatable read read only").await?;
+            let projects = billing_ledger::projects(&mut tx, after, 100).await?;
+            for project in &projects {
+                billing_ledger::prove(&mut tx, *project).await.map_err(|unproven| match unproven {
+                    Unproven::Database(error) => error.into(),
+                    broken => Fault::terminal("ledger_broken", broken.to_string()),
+                })?;
+            }
+            tx.rollback().await?;
+            proven += projects.len();
+            after = projects.last().copied();
+            if after.is_none() {
+                return Ok(proven);
+            }
+        }
+    }
+}

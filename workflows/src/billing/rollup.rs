@@ -1,0 +1,62 @@
+//! `billing.rollup`: every minute what was used becomes what it costs. Windows that are over are rated and posted to the
+//! ledger, exactly once; what came late opens its window again and is corrected. Then budgets that are spent take effect.
+
+use activities::Env;
+use domain::InstanceStatus;
+use engine::{Activity, Call, Fault, Halt, Missed, Overlap, PlannedStep, Run, Schedule, Workflow};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use store::{app_instances, budgets};
+
+use super::post::post_all;
+use crate::allocation;
+
+/// A minute that was missed needs no making up: the next rates whatever is open.
+pub const MINUTELY: Schedule =
+    Schedule { name: "metering_rollup", cron: "20 * * * * *", missed: Missed::One, overlap: Overlap::Skip };
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RollUpUsage {}
+
+impl Workflow for RollUpUsage {
+    const NAME: &'static str = "billing.rollup";
+    const PLAN: &'static [PlannedStep] =
+        &[PlannedStep::transact("post_windows"), PlannedStep::activity("stop_spent")];
+    type Env = Env;
+
+    async fn run(&self, run: &mut Run<Env>) -> Result<(), Halt> {
+        // What was posted stays: whatever fails then waits for a person, and is not tried past them.
+        run.pivot();
+        let posted = post_all(run).await?;
+        let stopped = run.step(StopSpent {}).await?;
+        run.output(&json!({ "windows": posted.windows, "entries": posted.entries, "stopped": stopped })).await
+    }
+}
+
+/// Asks for the end of everything that runs in projects whose budget says so. Answers how much it asked for.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct StopSpent {}
+
+impl Activity for StopSpent {
+    const NAME: &'static str = "stop_spent";
+    type Env = Env;
+    type Output = usize;
+
+    async fn run(&self, env: &Env, call: &Call) -> Result<usize, Fault> {
+        let mut stopped = 0;
+        let mut tx = env.pool().begin().await?;
+        for project in budgets::stopping(&mut tx).await? {
+            for id in app_instances::standing_in(&mut tx, project).await? {
+                let Some(instance) = app_instances::find_locked(&mut tx, id).await? else { continue };
+                use InstanceStatus::{Decommissioned, Decommissioning};
+                if !matches!(instance.status()?, Decommissioned | Decommissioning) {
+                    allocation::end(env, &mut tx, &instance, call).await?;
+                    stopped += 1;
+                }
+            }
+        }
+        tx.commit().await?;
+        env.engine().wake();
+        Ok(stopped)
+    }
+}
