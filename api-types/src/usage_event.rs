@@ -1,4 +1,4 @@
-//! Usage as apps tell it: a batch of CloudEvents, each judged on its own.
+//! Usage as apps tell it: a batch of `CloudEvents`, each judged on its own.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ impl ToSchema for UsageBatch {
     }
 }
 
-/// A CloudEvent. Attributes that are not named here are ignored.
+/// A `CloudEvent`. Attributes that are not named here are ignored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct UsageEvent {
     #[serde(rename = "type")]
