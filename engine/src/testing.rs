@@ -50,15 +50,19 @@ impl From<&Point<'_>> for Place {
     }
 }
 
-/// Strikes once at each planned place, and remembers every place it was asked at.
-#[derive(Default)]
+/// Strikes once at each planned place, and remembers every place it was asked at. Other workflows are not struck: what a
+/// workflow starts is checked by itself.
 struct Plan {
+    kind: &'static str,
     strikes: Mutex<HashMap<Place, Strike>>,
     seen: Mutex<Vec<Place>>,
 }
 
 impl Faults for Plan {
     fn strike(&self, point: &Point<'_>) -> Option<Strike> {
+        if point.kind != self.kind {
+            return None;
+        }
         let place = Place::from(point);
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if !seen.contains(&place) {
@@ -74,6 +78,9 @@ impl Faults for Plan {
     }
 }
 
+/// Adds what the workflow starts.
+pub type Others<E> = fn(Registry<E>) -> Registry<E>;
+
 struct Outcome {
     state: RunState,
     leftovers: Vec<String>,
@@ -83,29 +90,35 @@ struct Outcome {
 
 /// Panics, naming the strike, if the workflow breaks a promise.
 pub async fn check_workflow<W: Workflow + Clone>(check: Check<W>) {
-    let plain = run_once(&check, &[]).await;
+    check_workflow_among(check, |registry| registry).await;
+}
+
+/// The same of a workflow that starts others, which the registry must then know too.
+pub async fn check_workflow_among<W: Workflow + Clone>(check: Check<W>, others: Others<W::Env>) {
+    let run_once = |strikes: Vec<(Place, Strike)>| run_once(&check, others, strikes);
+    let plain = run_once(vec![]).await;
     assert_eq!(plain.state, RunState::Succeeded, "the workflow must succeed when nothing strikes");
     assert_follows_plan(W::PLAN, &plain.journal);
 
     for place in &plain.seen {
-        let struck = run_once(&check, &[(place.clone(), Strike::Crash)]).await;
+        let struck = run_once(vec![(place.clone(), Strike::Crash)]).await;
         assert_eq!(struck.state, RunState::Succeeded, "crashed at {place:?}");
         assert_eq!(struck.leftovers, plain.leftovers, "crashed at {place:?}");
     }
     let effects: Vec<&Place> = plain.seen.iter().filter(|p| p.place.ends_with("-effect")).collect();
     for place in &effects {
-        let failed = run_once(&check, &[((*place).clone(), terminal())]).await;
+        let failed = run_once(vec![((*place).clone(), terminal())]).await;
         assert_unwound(&failed, &plain, &format!("failed at {place:?}"));
     }
     let Some(last) = effects.last() else { return };
     let failure = ((*last).clone(), terminal());
-    let unwound = run_once(&check, std::slice::from_ref(&failure)).await;
+    let unwound = run_once(vec![failure.clone()]).await;
     for place in unwound.seen.iter().filter(|p| p.undo) {
-        let struck = run_once(&check, &[failure.clone(), (place.clone(), Strike::Crash)]).await;
+        let struck = run_once(vec![failure.clone(), (place.clone(), Strike::Crash)]).await;
         assert_unwound(&struck, &plain, &format!("crashed on the way back at {place:?}"));
     }
     for place in unwound.seen.iter().filter(|p| p.undo && p.place == "before-effect") {
-        let stuck = run_once(&check, &[failure.clone(), (place.clone(), terminal())]).await;
+        let stuck = run_once(vec![failure.clone(), (place.clone(), terminal())]).await;
         assert_unwound(&stuck, &plain, &format!("undo failed at {place:?}, then retried"));
     }
 }
@@ -142,9 +155,13 @@ fn assert_follows_plan(plan: &[PlannedStep], journal: &[(String, String, bool)])
     }
 }
 
-async fn run_once<W: Workflow + Clone>(check: &Check<W>, strikes: &[(Place, Strike)]) -> Outcome {
-    let plan = Arc::new(Plan::default());
-    plan.strikes.lock().unwrap_or_else(PoisonError::into_inner).extend(strikes.iter().cloned());
+async fn run_once<W: Workflow + Clone>(
+    check: &Check<W>,
+    others: Others<W::Env>,
+    strikes: Vec<(Place, Strike)>,
+) -> Outcome {
+    let planned = Mutex::new(strikes.iter().cloned().collect());
+    let plan = Arc::new(Plan { kind: W::NAME, strikes: planned, seen: Mutex::default() });
     let settings = Settings {
         slots: 4,
         api_connections: 2,
@@ -156,7 +173,7 @@ async fn run_once<W: Workflow + Clone>(check: &Check<W>, strikes: &[(Place, Stri
     let faults: Arc<dyn Faults> = Arc::clone(&plan) as Arc<dyn Faults>;
     let engine = Engine::with_faults(check.database.clone(), settings, Some(faults));
     let env = (check.fresh_env)(&engine);
-    let workers = Workers::start(&engine, Arc::clone(&env), Registry::new().with::<W>());
+    let workers = Workers::start(&engine, Arc::clone(&env), others(Registry::new().with::<W>()));
     let run = begin(&engine, &check.workflow).await;
     let state = follow(check, &engine, run, &plan).await;
     workers.stop().await;

@@ -32,6 +32,9 @@ pub(crate) struct Ended {
     pub(crate) error: Option<Reason>,
 }
 
+/// A child's output, or how and why it ended without one.
+type End = Result<Value, (RunState, Reason)>;
+
 impl<E: Send + Sync + 'static> Run<E> {
     /// Runs another workflow to its end and gives its output. A child that does not succeed fails its parent.
     pub async fn child<W: Workflow>(&mut self, workflow: &W) -> Result<Value, Halt> {
@@ -40,46 +43,60 @@ impl<E: Send + Sync + 'static> Run<E> {
 
     pub async fn child_for<W: Workflow>(&mut self, key: impl Display, workflow: &W) -> Result<Value, Halt> {
         let id = step_id(W::NAME, key);
+        match self.child_to_its_end(&id, workflow).await? {
+            Ok(output) => Ok(output),
+            Err((state, why)) => {
+                let message = format!("the child run {id} ended {state}: {}", why.message);
+                Err(self.fail(&Fault::terminal("child_failed", message)).await)
+            }
+        }
+    }
+
+    /// The same of a child that may fail: its parent learns why, and goes on.
+    pub async fn try_child<W: Workflow>(&mut self, workflow: &W) -> Result<Result<Value, Reason>, Halt> {
+        let ended = self.child_to_its_end(&step_id(W::NAME, ""), workflow).await?;
+        Ok(ended.map_err(|(_, why)| why))
+    }
+
+    async fn child_to_its_end<W: Workflow>(&mut self, id: &StepId, workflow: &W) -> Result<End, Halt> {
         let settings = &self.core.engine.settings;
         let input = match payload::encode(workflow, settings.max_input, settings) {
             Ok(input) => input,
             Err(error) => return Err(self.fail(&error.fault("the child's input")).await),
         };
         let hash = payload::hash(&input);
-        if self.core.journal.get(&id).is_some() {
+        if self.core.journal.get(id).is_some() {
             self.noted.push(Noted::Child { id: id.clone() });
         }
         loop {
-            match self.core.look(&id, &hash).await? {
-                Found::Answered(ended) => return self.child_ended(&id, &ended).await,
+            match self.core.look(id, &hash).await? {
+                Found::Answered(ended) => return self.child_ended(id, &ended).await,
                 Found::New => {
-                    self.core.open(&id, Op::Child, true, hash.clone(), Some(input.clone()));
+                    self.core.open(id, Op::Child, true, hash.clone(), Some(input.clone()));
                     self.noted.push(Noted::Child { id: id.clone() });
-                    return Err(self.begin_child::<W>(&id, &input).await);
+                    return Err(self.begin_child::<W>(id, &input).await);
                 }
                 Found::Open => {}
             }
             if let Some(ended) = self.core.take_signal(&id.to_string()) {
-                self.core.note(&id, StepState::Succeeded, Some(ended.clone()), None);
-                return self.child_ended(&id, &ended).await;
+                self.core.note(id, StepState::Succeeded, Some(ended.clone()), None);
+                return self.child_ended(id, &ended).await;
             }
             let rest = Rest {
                 detail: Some(self.core.detail(&json!({"child": id.to_string()}))),
                 ..Rest::new(RunState::Waiting, Some(Cause::WaitingForRun))
             };
-            self.core.rest_unless_signalled(rest, &id).await?;
+            self.core.rest_unless_signalled(rest, id).await?;
         }
     }
 
-    async fn child_ended(&mut self, id: &StepId, ended: &str) -> Result<Value, Halt> {
+    async fn child_ended(&mut self, id: &StepId, ended: &str) -> Result<End, Halt> {
         let ended: Ended = decode(&mut self.core, id, ended).await?;
         if ended.state == RunState::Succeeded {
-            return Ok(ended.output.unwrap_or(Value::Null));
+            return Ok(Ok(ended.output.unwrap_or(Value::Null)));
         }
-        let why = ended.error.map_or_else(|| "no reason given".to_owned(), |r| r.message);
-        let fault =
-            Fault::terminal("child_failed", format!("the child run {id} ended {}: {why}", ended.state));
-        Err(self.fail(&fault).await)
+        let unknown = || Reason { code: "unknown".to_owned(), message: "no reason given".to_owned() };
+        Ok(Err((ended.state, ended.error.unwrap_or_else(unknown))))
     }
 
     /// The child and the parent's rest are one commit, so there is never one without the other.
