@@ -3,6 +3,7 @@
 pub(crate) mod docker;
 pub(crate) mod simulated;
 
+use std::collections::BTreeMap;
 use std::future::Future;
 
 use chrono::{DateTime, Utc};
@@ -42,11 +43,21 @@ pub struct Seen {
     pub digest: String,
     pub state: WorkloadState,
     /// Name of the port to the port on the node's loopback address.
-    pub ports: std::collections::BTreeMap<String, u16>,
+    pub ports: BTreeMap<String, u16>,
+    /// Port inside the container to the port on the node's loopback address.
+    pub bound: BTreeMap<u16, u16>,
     pub usage: Usage,
 }
 
 impl Seen {
+    /// Where a port of the container is asked; its lowest one unless one is named.
+    pub fn asked_on(&self, container: Option<u16>) -> Option<u16> {
+        match container {
+            Some(port) => self.bound.get(&port).copied(),
+            None => self.bound.values().next().copied(),
+        }
+    }
+
     pub fn report(self, health: Health) -> WorkloadReport {
         WorkloadReport {
             instance_id: self.instance_id,

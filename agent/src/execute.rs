@@ -1,14 +1,15 @@
 //! Doing one task: the driver does the work, this says what became of it. Every task may be done again.
 
 use chrono::{DateTime, Utc};
-use domain::StatusReason;
+use domain::manifest::SmokeTest;
+use domain::{SmokeVerdict, StatusReason};
 use node_protocol::{
-    ComposeLaunch, Control, Envelope, Evidence, Generations, HealthProbe, Key, Outcome, Output, ReadLogs,
-    Remove, Signed, Task, Workload,
+    ComposeLaunch, Control, Envelope, Evidence, Generations, HealthProbe, Key, Outcome, Output, Probe,
+    ReadLogs, Remove, Signed, Task, Workload,
 };
 use uuid::Uuid;
 
-use crate::drivers::{Driver, DriverFault, Told};
+use crate::drivers::{Driver, DriverFault, Seen, Told};
 use crate::health;
 
 /// What doing a task needs besides the driver.
@@ -96,8 +97,9 @@ impl<D: Driver> Doing<'_, D> {
         Ok(Output::Logs { lines, truncated })
     }
 
+    /// First until it serves, where there is something to ask; then the version's own tests, where there are any.
     async fn probe(&self, wanted: &HealthProbe) -> Result<Output, DriverFault> {
-        let HealthProbe { instance_id, member, generation, probe } = wanted;
+        let HealthProbe { instance_id, member, generation, probe, requests } = wanted;
         let seen = self.driver.seen().await?.into_iter().find(|seen| {
             seen.instance_id == *instance_id && seen.member == *member && seen.generation == *generation
         });
@@ -105,21 +107,48 @@ impl<D: Driver> Doing<'_, D> {
             || DriverFault::new(StatusReason::ReadinessTimeout, "the workload is not there to be asked");
         let seen = seen.ok_or_else(gone)?;
         // Nothing listens in a simulation; being there is all there is to ask.
-        if self.driver.name() == "simulated" {
-            return Ok(Output::Healthy { tries: 0 });
+        let simulated = self.driver.name() == "simulated";
+        let tries = match probe {
+            Some(probe) if !simulated => self.until_healthy(&seen, probe).await?,
+            _ => 0,
+        };
+        if requests.is_empty() {
+            return Ok(Output::Healthy { tries });
         }
-        let port = seen.ports.values().next().copied();
+        let mut verdicts = Vec::new();
+        for test in requests {
+            verdicts.push(if simulated { unasked(test) } else { asked(test, &seen).await });
+        }
+        Ok(Output::Asked { requests: verdicts })
+    }
+
+    async fn until_healthy(&self, seen: &Seen, probe: &Probe) -> Result<u32, DriverFault> {
         let unbound =
             || DriverFault::new(StatusReason::ReadinessTimeout, "the workload has no port to be asked on");
-        match health::until_healthy(probe, port.ok_or_else(unbound)?).await {
-            Some(tries) => Ok(Output::Healthy { tries }),
-            None => {
-                let seconds = probe.grace_seconds;
-                let said =
-                    self.driver.logs(*instance_id, member, 5, None).await.unwrap_or_default().in_words();
-                let message = format!("it did not serve within {seconds} s; its last words: {said}");
-                Err(DriverFault::new(StatusReason::ReadinessTimeout, message))
-            }
+        let port = seen.asked_on(Some(probe.port)).ok_or_else(unbound)?;
+        if let Some(tries) = health::until_healthy(probe, port).await {
+            return Ok(tries);
+        }
+        let seconds = probe.grace_seconds;
+        let said =
+            self.driver.logs(seen.instance_id, &seen.member, 5, None).await.unwrap_or_default().in_words();
+        let message = format!("it did not serve within {seconds} s; its last words: {said}");
+        Err(DriverFault::new(StatusReason::ReadinessTimeout, message))
+    }
+}
+
+async fn asked(test: &SmokeTest, seen: &Seen) -> SmokeVerdict {
+    match seen.asked_on(test.port) {
+        Some(port) => health::ask(test, port).await,
+        None => {
+            let message = Some("could not be asked: the workload has no such port".to_owned());
+            SmokeVerdict { name: test.name.clone(), passed: false, status: None, message }
         }
     }
+}
+
+/// It passes, and says what that is worth.
+fn unasked(test: &SmokeTest) -> SmokeVerdict {
+    let message = Some("was not asked: this node only simulates".to_owned());
+    SmokeVerdict { name: test.name.clone(), passed: true, status: None, message }
 }

@@ -1,14 +1,19 @@
-//! Asking a workload whether it serves, from outside: on the loopback port it is bound to, so the image needs no tools.
+//! Asking a workload from outside, on the loopback port it is bound to, so the image needs no tools: whether it serves, and
+//! whether it answers its version's own tests.
 
 use std::time::Duration;
 
+use domain::SmokeVerdict;
+use domain::manifest::{SmokeMethod, SmokeTest};
 use node_protocol::{Probe, ProbeKind};
-use reqwest::Client;
+use reqwest::{Client, Response};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
 /// While a workload starts it is asked this often; later as often as its probe says.
 const EAGER: Duration = Duration::from_millis(100);
+/// So much of an answer is read; words beyond it are not looked for.
+const MOST_READ: usize = 1024 * 1024;
 
 /// Asks until it serves. Answers how often it took, or `None` when the grace period is over.
 pub(crate) async fn until_healthy(probe: &Probe, port: u16) -> Option<u32> {
@@ -38,11 +43,85 @@ pub(crate) async fn serves(probe: &Probe, port: u16) -> bool {
     }
 }
 
-/// Redirects are not followed: a workload must not send the agent anywhere.
 async fn answers(path: &str, port: u16, patience: Duration) -> bool {
-    let client =
-        Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy().timeout(patience).build();
-    let Ok(client) = client else { return false };
-    let url = format!("http://127.0.0.1:{port}/{}", path.trim_start_matches('/'));
-    client.get(url).send().await.is_ok_and(|answer| answer.status().as_u16() < 400)
+    let Ok(client) = client(patience) else { return false };
+    client.get(url(path, port)).send().await.is_ok_and(|answer| answer.status().as_u16() < 400)
+}
+
+/// Makes the request of one test, once.
+pub(crate) async fn ask(test: &SmokeTest, port: u16) -> SmokeVerdict {
+    let (status, message) = match fetch(test, port).await {
+        Ok((status, body)) => (Some(status), wrong(test, status, &body)),
+        Err(error) if error.is_timeout() => {
+            (None, Some(format!("was not answered within {} s", test.timeout_seconds)))
+        }
+        Err(error) => (None, Some(format!("was not answered: {}", error.without_url()))),
+    };
+    SmokeVerdict { name: test.name.clone(), passed: message.is_none(), status, message }
+}
+
+async fn fetch(test: &SmokeTest, port: u16) -> reqwest::Result<(u16, String)> {
+    let client = client(Duration::from_secs(u64::from(test.timeout_seconds)))?;
+    let request = match test.method {
+        SmokeMethod::Get => client.get(url(&test.path, port)),
+        SmokeMethod::Post => client.post(url(&test.path, port)),
+    };
+    let request = match &test.body {
+        Some(body) => request.json(body),
+        None => request,
+    };
+    let answer = request.send().await?;
+    Ok((answer.status().as_u16(), beginning(answer).await?))
+}
+
+async fn beginning(mut answer: Response) -> reqwest::Result<String> {
+    let mut body = Vec::new();
+    while body.len() < MOST_READ
+        && let Some(more) = answer.chunk().await?
+    {
+        body.extend_from_slice(&more);
+    }
+    body.truncate(MOST_READ);
+    Ok(String::from_utf8_lossy(&body).into_owned())
+}
+
+/// What is not as the test expects.
+fn wrong(test: &SmokeTest, status: u16, body: &str) -> Option<String> {
+    if status != test.expect_status {
+        return Some(format!("answered {status} where {} is expected", test.expect_status));
+    }
+    let words = test.expect_body_contains.as_deref().filter(|words| !body.contains(*words))?;
+    Some(format!("answered without the words `{words}`"))
+}
+
+/// Redirects are not followed: a workload must not send the agent anywhere.
+fn client(patience: Duration) -> reqwest::Result<Client> {
+    Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy().timeout(patience).build()
+}
+
+fn url(path: &str, port: u16) -> String {
+    format!("http://127.0.0.1:{port}/{}", path.trim_start_matches('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_judged_by_its_status_and_its_words() {
+        let test = |expect_status, words: Option<&str>| SmokeTest {
+            name: "it answers".to_owned(),
+            method: SmokeMethod::Get,
+            path: "/".to_owned(),
+            port: None,
+            body: None,
+            expect_status,
+            expect_body_contains: words.map(str::to_owned),
+            timeout_seconds: 1,
+        };
+        assert_eq!(wrong(&test(200, Some("ok")), 200, "it is ok"), None);
+        assert_eq!(wrong(&test(404, None), 404, ""), None);
+        assert_eq!(wrong(&test(204, None), 200, "ok").unwrap(), "answered 200 where 204 is expected");
+        assert_eq!(wrong(&test(200, Some("ok")), 200, "no").unwrap(), "answered without the words `ok`");
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::{LogLine, StatusReason, TaskStatus};
+use domain::{LogLine, SmokeVerdict, StatusReason, TaskStatus};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -67,6 +67,10 @@ pub enum Output {
         lines: Vec<LogLine>,
         /// Whether lines that were asked for were left out, or one was cut.
         truncated: bool,
+    },
+    /// The version's own tests were asked; whether they passed is in the verdicts.
+    Asked {
+        requests: Vec<SmokeVerdict>,
     },
     KeysInstalled,
     Updated {

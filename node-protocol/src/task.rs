@@ -1,6 +1,7 @@
 //! The kinds of task a node does: a closed list. A kind that is not here is refused, and so is a field.
 
 use chrono::{DateTime, Utc};
+use domain::manifest::SmokeTest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
@@ -70,14 +71,17 @@ pub struct AuthorizedKeys {
     pub keys: Vec<String>,
 }
 
-/// Ask a workload until it serves, or its grace period is over.
+/// Ask a workload until it serves, or its grace period is over; then make the requests of its version's own tests, each once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HealthProbe {
     pub instance_id: Uuid,
     pub member: String,
     pub generation: i64,
-    pub probe: Probe,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe: Option<Probe>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<SmokeTest>,
 }
 
 /// Tell what a member wrote last. Somebody waits for it, and nobody keeps it.

@@ -225,7 +225,8 @@ async fn a_real_container_is_launched_serves_and_is_taken_away_without_a_trace()
         grace_seconds: 30,
     };
     let member = members[0].member.clone();
-    let asked = HealthProbe { instance_id: instance, member, generation: 1, probe };
+    let asked =
+        HealthProbe { instance_id: instance, member, generation: 1, probe: Some(probe), requests: vec![] };
     let outcome = line.done(agent.id, &Task::DiagHealthProbe(asked), 1).await;
     assert!(matches!(outcome, Outcome::Succeeded { output: Output::Healthy { .. } }), "{outcome:?}");
     let url = format!("http://127.0.0.1:{}/index.html", members[0].ports["http"]);

@@ -40,7 +40,8 @@ impl Activity for ProbeWorkload {
             instance_id: instance.id,
             member: Workload::MAIN.to_owned(),
             generation: self.generation,
-            probe,
+            probe: Some(probe),
+            requests: Vec::new(),
         });
         let input = task.input().map_err(|error| unreadable(&error))?;
         let order = Order {

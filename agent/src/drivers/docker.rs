@@ -251,20 +251,23 @@ fn seen(summary: &ContainerSummary) -> Option<Seen> {
             _ => WorkloadState::Exited,
         },
         ports: ports(summary, labels.get(PORTS).map(String::as_str).unwrap_or_default()),
+        bound: bound(summary),
         usage: Usage::default(),
     })
 }
 
 fn ports(summary: &ContainerSummary, named: &str) -> BTreeMap<String, u16> {
-    let bound = summary.ports.as_deref().unwrap_or_default();
-    let host = |container: u16| {
-        bound.iter().find(|port| port.private_port == container).and_then(|port| port.public_port)
-    };
+    let bound = bound(summary);
     named
         .split(',')
         .filter_map(|pair| pair.split_once('='))
-        .filter_map(|(name, container)| Some((name.to_owned(), host(container.parse().ok()?)?)))
+        .filter_map(|(name, container)| Some((name.to_owned(), *bound.get(&container.parse().ok()?)?)))
         .collect()
+}
+
+fn bound(summary: &ContainerSummary) -> BTreeMap<u16, u16> {
+    let ports = summary.ports.as_deref().unwrap_or_default();
+    ports.iter().filter_map(|port| Some((port.private_port, port.public_port?))).collect()
 }
 
 fn host_port(binding: &Binding) -> Option<u16> {

@@ -97,11 +97,13 @@ impl State {
         let name = workload.container_name();
         if !self.workloads.contains_key(&name) {
             self.launches += 1;
-            let ports = workload.ports.iter().map(|port| {
+            let (mut ports, mut bound) = (BTreeMap::new(), BTreeMap::new());
+            for port in &workload.ports {
                 let host = if port.host == 0 { self.next_port } else { port.host };
                 self.next_port = self.next_port.wrapping_add(1).max(FIRST_PORT);
-                (port.name.clone(), host)
-            });
+                ports.insert(port.name.clone(), host);
+                bound.insert(port.container, host);
+            }
             let seen = Seen {
                 instance_id: workload.instance_id,
                 member: workload.member.clone(),
@@ -109,7 +111,8 @@ impl State {
                 name: name.clone(),
                 digest: workload.image.digest.clone(),
                 state: WorkloadState::Running,
-                ports: ports.collect(),
+                ports,
+                bound,
                 usage: Usage::default(),
             };
             self.networks.insert(workload.instance_id, Workload::network_name(workload.instance_id));
