@@ -8,6 +8,7 @@ mod onboarding;
 mod reads;
 mod retire;
 mod rollout;
+mod smoke;
 
 use serde_json::{Value, json};
 use uuid::Uuid;

@@ -123,6 +123,7 @@ async fn promoting_a_version_survives_being_struck_anywhere() {
             canary: None,
             supersede: false,
             by: somebody(),
+            throwaway: None,
         },
         fresh_env: active_version,
         leftovers: changes,

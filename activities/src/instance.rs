@@ -1,6 +1,7 @@
 //! The effects of an instance's lifecycle: on its rows, and through tasks on its node.
 
 mod admit;
+mod ask;
 mod begin;
 mod begin_change;
 mod credentials;
@@ -18,6 +19,7 @@ mod verdict;
 mod workload;
 
 pub use admit::{CheckEntitlement, ResolveArtifacts};
+pub use ask::{ASKED, AskWorkload};
 pub use begin::BeginDeploy;
 pub use begin_change::{BeginChange, Way};
 pub use credentials::revoke_key;

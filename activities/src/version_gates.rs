@@ -1,6 +1,6 @@
 //! Judges the gates of a version's next move. It only reads, so it may be repeated and has nothing to undo.
 
-use domain::version_gate::{Gate, gates, red};
+use domain::version_gate::{Check, Gate, gates, red};
 use domain::version_status::VersionAction;
 use engine::{Activity, Call, Fault};
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,8 @@ use uuid::Uuid;
 
 use crate::Env;
 
+/// What a move can be refused for before anything is done for it. A red smoke gate passes where the move itself can turn it
+/// green: a canary begins with the manifest's tests.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CheckGates {
     pub version_id: Uuid,
@@ -26,8 +28,12 @@ impl Activity for CheckGates {
         let mut tx = env.pool().begin().await?;
         let version = app_versions::lock(&mut tx, self.version_id).await?;
         let version = version.ok_or_else(|| Fault::terminal("version_not_found", "the version is gone"))?;
-        let judged = judge(&mut tx, &version, self.action).await?;
+        let facts = version_facts::of(&mut tx, &version).await?;
         tx.rollback().await?;
+        let can_smoke = self.action == VersionAction::Canary && facts.can_smoke;
+        let judged = gates(self.action, &facts);
+        let wrong = red(&judged).into_iter().filter(|gate| !(can_smoke && gate.check == Check::SmokePassed));
+        refused(wrong.collect())?;
         Ok(judged)
     }
 }
@@ -39,6 +45,11 @@ pub async fn judge(
     action: VersionAction,
 ) -> Result<Vec<Gate>, Fault> {
     let judged = gates(action, &version_facts::of(conn, version).await?);
-    let wrong: Vec<&str> = red(&judged).iter().map(|gate| gate.message.as_str()).collect();
-    if wrong.is_empty() { Ok(judged) } else { Err(Fault::terminal("gate_red", wrong.join(" "))) }
+    refused(red(&judged))?;
+    Ok(judged)
+}
+
+fn refused(wrong: Vec<&Gate>) -> Result<(), Fault> {
+    let why: Vec<&str> = wrong.iter().map(|gate| gate.message.as_str()).collect();
+    if why.is_empty() { Ok(()) } else { Err(Fault::terminal("gate_red", why.join(" "))) }
 }

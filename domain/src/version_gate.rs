@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::canary::{Samples, Tolerance, Verdict, judge};
+use crate::smoke::SmokeEvidence;
 use crate::version_status::VersionAction;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
@@ -54,6 +55,8 @@ pub struct Facts {
     /// The names of the manifest's own tests.
     pub smoke_tests: Vec<String>,
     pub last_smoke: Option<SmokeRun>,
+    /// Whether the owning project has an active allocation, on which they could run.
+    pub can_smoke: bool,
     pub canary: Samples,
     pub tolerance: Tolerance,
     pub references: Vec<Reference>,
@@ -201,13 +204,24 @@ fn of_artifacts(check: Check, facts: &Facts, bad: Vec<String>, good: &str, wrong
 fn smoke_passed(facts: &Facts) -> Gate {
     let check = Check::SmokePassed;
     let evidence = json!({ "tests": facts.smoke_tests, "last_run": facts.last_smoke });
-    match &facts.last_smoke {
-        _ if facts.smoke_tests.is_empty() => {
-            check.finds(Light::NotApplicable, "The manifest has no tests of its own.", evidence)
-        }
-        None => check.finds(Light::Red, "The manifest's tests have not run on this version yet.", evidence),
-        Some(run) if run.passed => check.finds(Light::Green, "The manifest's tests passed.", evidence),
-        Some(_) => check.finds(Light::Red, "The manifest's tests failed.", evidence),
+    let (light, message) = match &facts.last_smoke {
+        _ if facts.smoke_tests.is_empty() => (Light::NotApplicable, NO_TESTS.to_owned()),
+        Some(run) if run.passed => (Light::Green, "The manifest's tests passed.".to_owned()),
+        _ if !facts.can_smoke => (Light::Red, NOWHERE_TO_RUN.to_owned()),
+        None => (Light::Red, NOT_YET_RUN.to_owned()),
+        Some(run) => (Light::Red, format!("The manifest's tests failed{}.", run.failures())),
+    };
+    check.finds(light, message, evidence)
+}
+
+const NO_TESTS: &str = "The manifest has no tests of its own.";
+const NOT_YET_RUN: &str = "The manifest's tests have not run on this version yet; a canary begins with them.";
+const NOWHERE_TO_RUN: &str = "The manifest's tests have not passed, and there is no active allocation of the owning project to smoke it on.";
+
+impl SmokeRun {
+    fn failures(&self) -> String {
+        let evidence: Option<SmokeEvidence> = serde_json::from_value(self.evidence.clone()).ok();
+        evidence.map(|evidence| format!(": {}", evidence.failures())).unwrap_or_default()
     }
 }
 
@@ -255,6 +269,7 @@ mod tests {
             active_channels: vec!["prod".to_owned()],
             smoke_tests: vec![],
             last_smoke: None,
+            can_smoke: true,
             canary: Samples::default(),
             tolerance: Tolerance { max_failure_rate: 0.1, min_samples: 20 },
             references: vec![],
@@ -319,6 +334,25 @@ mod tests {
         assert_eq!(light(Check::SmokePassed, &wanted).0, Light::Red);
         assert_eq!(light(Check::SmokePassed, &ran(false)).0, Light::Red);
         assert_eq!(light(Check::SmokePassed, &ran(true)).0, Light::Green);
+        let homeless = Facts { can_smoke: false, ..wanted.clone() };
+        let (red, said) = light(Check::SmokePassed, &homeless);
+        assert_eq!(red, Light::Red);
+        assert!(said.contains("no active allocation of the owning project to smoke it on"), "{said}");
+    }
+
+    #[test]
+    fn a_smoke_gate_names_the_request_that_failed() {
+        let failed = json!({ "app_instance_id": Uuid::nil(), "trouble": null, "requests": [
+            { "name": "it is healthy", "passed": true, "status": 200, "message": null },
+            { "name": "the page greets", "passed": false, "status": 404, "message": "answered 404 where 200 is expected" },
+        ]});
+        let last_smoke = Some(SmokeRun { run_id: Uuid::nil(), passed: false, evidence: failed });
+        let facts = Facts { smoke_tests: vec!["it is healthy".to_owned()], last_smoke, ..facts() };
+        let said = light(Check::SmokePassed, &facts).1;
+        assert_eq!(
+            said,
+            "The manifest's tests failed: `the page greets` answered 404 where 200 is expected."
+        );
     }
 
     #[test]

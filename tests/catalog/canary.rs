@@ -1,12 +1,19 @@
 //! A canary opens a version to some projects, only ever to more, and takes itself back when it fails too often.
 
+use agent::{Simulated, SimulatedFault};
+use domain::StatusReason;
+use engine::RunState;
 use serde_json::{Value, json};
 use store::canary_samples::{self, Outcome};
 use uuid::Uuid;
 
 use super::{act, acts, artifact, catalog, register, told};
+use crate::http::admin;
 use crate::support::control_plane::Platform;
+use crate::support::docker::PORT;
+use crate::support::platform::{self, profile};
 use crate::support::realm::{EXAMPLE, FAR_AWAY, NEXT_DOOR};
+use crate::support::registry::shelve;
 
 async fn staged(platform: &Platform) -> Value {
     let version = register(platform, "notes", "1.0.0").await;
@@ -90,5 +97,33 @@ async fn a_running_canary_only_grows() {
     assert_eq!(seen["canary"], json!({ "percent": 20 }), "who is on the list is not everybody's business");
     acts(&platform, "notes", "1.0.0", "rollback", json!({ "reason": "enough" })).await;
     acts(&platform, "notes", "1.0.0", "canary", json!({ "percent": 5 })).await;
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deployments_that_fail_take_their_canary_back() {
+    let platform = platform::Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    let samples = admin(&format!("/policies/project/{EXAMPLE}/canary.min_samples"));
+    platform.http.put(&samples, json!({ "value": 2 })).await.with(200);
+    let number = platform.draft(json!({ "runtime_profile": profile(PORT, 30) })).await;
+    platform.artifact(&number, &shelve(&number).to_string()).await;
+    acts(&platform.http, "hello", &number, "stage", json!({})).await;
+    acts(&platform.http, "hello", &number, "canary", json!({ "percent": 100 })).await;
+    platform.entitle(true).await;
+    let (_, run) = platform.deploy_version(allocation, &number, 1).await;
+    platform.succeeds(run).await;
+    let status = async || {
+        platform.http.get(&catalog(&format!("/hello/versions/{number}"))).await.with(200)["status"].clone()
+    };
+    assert_eq!(status().await, "canary", "one deployment tells nothing");
+    driver.will(SimulatedFault::FailNext(StatusReason::ImagePullFailed));
+    let (_, run) = platform.deploy_version(allocation, &number, 1).await;
+    assert_eq!(platform.story.ends(run).await, RunState::Compensated);
+    assert_eq!(status().await, "staged", "one of two failed");
+    let body = json!({ "app_slug": "hello", "version": number, "display_name": "late" });
+    assert_eq!(platform.create(body).await.with(409)["code"], "state_conflict");
+    agent.end().await;
     platform.end().await;
 }

@@ -5,6 +5,7 @@ mod catalog;
 mod changes;
 mod instance;
 mod node;
+mod smoke;
 
 use engine::testing::{Check, check_workflow};
 use uuid::Uuid;

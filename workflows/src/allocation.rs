@@ -5,16 +5,14 @@ use std::time::Duration;
 
 use activities::Env;
 use domain::{AllocationStatus, InstanceStatus};
-use engine::{Activity, Call, Fault, Halt, PlannedStep, Run, Start, StartError, Workflow};
+use engine::{Activity, Call, Fault, Halt, PlannedStep, Run, Workflow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::PgConnection;
-use store::app_instances::AppInstance;
-use store::{allocations, app_instances, outbox};
+use store::{allocations, app_instances};
 use uuid::Uuid;
 
-use crate::action::{Action, Subject};
-use crate::instance::decommission::{Decommission, DecommissionInstance};
+use crate::instance::decommission::end;
 
 /// How long the first look waits for the next; later ones wait twice as long each, up to the longest.
 const FIRST_WAIT: Duration = Duration::from_secs(1);

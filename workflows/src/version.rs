@@ -6,8 +6,10 @@ mod promote;
 mod publish;
 mod retire;
 mod rollback;
+mod smoke;
 mod stage;
 mod tell;
+mod throwaway;
 
 pub use canary::{CanaryVersion, CanaryVersionInput};
 pub use deprecate::DeprecateVersion;

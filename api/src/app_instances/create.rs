@@ -8,13 +8,12 @@ use domain::ErrorCode;
 use domain::event::{EventType, NewEvent};
 use domain::manifest::Wanted;
 use engine::{Start, Started};
-use serde_json::{Value, json};
+use serde_json::Value;
 use sqlx::PgConnection;
-use store::app_instance_artifacts::{self, Standing};
 use store::app_instances as table;
 use store::app_versions::{self, AppVersion};
-use store::deployment::{self, Decision, Wish};
-use store::{app_instance_releases, apps, outbox};
+use store::deployment::{self, Decision, Purpose, Request, Wish};
+use store::{apps, outbox};
 use uuid::Uuid;
 use workflows::instance::deploy::DeployInstance;
 use workflows::instance::{public, target};
@@ -64,7 +63,7 @@ async fn make(
     let caller = change.caller.clone();
     let version = held_version(&mut change.tx, &change.body.app_slug, &change.body.version).await?;
     let wish = wish(&change.body);
-    let decision = deployment::decide(&mut change.tx, place(&caller)?, &version, &wish).await?;
+    let decision = deployment::decide(&mut change.tx, place(&caller)?, &version, &wish, Purpose::New).await?;
     let id = insert(&mut change, &version, &decision, &wish).await?;
     let mut started = start(&state, &mut change.tx, &caller, id).await?;
     let row = table::find(&mut change.tx, id).await?;
@@ -116,33 +115,15 @@ async fn insert(
     decision: &Decision,
     wish: &Wish,
 ) -> Result<Uuid, ApiError> {
-    let (org_id, project_id) = place(&change.caller)?;
-    let (id, admitted) = (Uuid::now_v7(), &decision.admitted);
-    let correlation_id = change.caller.context.correlation_id.to_string();
-    let new = table::NewAppInstance {
+    let id = Uuid::now_v7();
+    let request = Request {
         id,
-        org_id,
-        project_id,
-        app_slug: &version.slug,
-        version: &version.version,
+        place: place(&change.caller)?,
         display_name: &change.body.display_name,
-        operating_mode: admitted.operating_mode.as_str(),
-        control_plane_scope: admitted.control_plane_scope.as_str(),
-        runtime_backend: admitted.manifest.version.runtime_backend.as_str(),
-        allocation_id: Some(decision.allocation_id),
-        placement_intent: &decision.placement_intent,
-        config: &decision.release.config,
-        resources: &decision.release.resources,
-        variant: wish.variant.as_deref(),
-        packages: &json!(wish.packages),
-        credentials: &json!(wish.credentials),
-        correlation_id: &correlation_id,
         created_by: change.caller.principal().id,
+        correlation_id: &change.caller.context.correlation_id.to_string(),
     };
-    table::insert(&mut change.tx, &new).await?;
-    let target = Standing::Target;
-    app_instance_artifacts::set(&mut change.tx, id, target, &decision.images).await?;
-    app_instance_releases::set(&mut change.tx, id, target, &decision.release).await?;
+    deployment::write(&mut change.tx, request, version, decision, wish).await?;
     Ok(id)
 }
 

@@ -67,7 +67,7 @@ async fn plan_create(
     params.finish()?;
     let mut tx = state.write().await?;
     let version = held_version(&mut tx, &asked.app_slug, &asked.version).await?;
-    let decision = decide(&mut tx, place(&caller)?, &version, &wish(&asked)).await?;
+    let decision = decide(&mut tx, place(&caller)?, &version, &wish(&asked), Purpose::New).await?;
     let mut plan = steps(&mut tx, "deploy", &version.slug).await?;
     tx.rollback().await?;
     let admitted = decision.admitted;

@@ -1,7 +1,7 @@
 //! Whether a project may use a version at all: its entitlement, then policy, then the version's own state.
 
 use domain::ErrorCode::{EntitlementRequired, PolicyDenied, StateConflict};
-use domain::entitlement::Effective;
+use domain::entitlement::{Effective, Limits};
 use domain::manifest::Manifest;
 use domain::placement::Grant;
 use domain::version_status::VersionStatus;
@@ -20,6 +20,8 @@ pub enum Purpose {
     New,
     /// A return to what ran before: what is deprecated will still do.
     Return,
+    /// A throwaway for the version's own tests, before anybody is entitled to it.
+    Smoke,
 }
 
 /// A version that the project may use, with the mode and scope its instance has.
@@ -60,18 +62,29 @@ pub async fn admit(
     (mode, scope): (Option<OperatingMode>, Option<ControlPlaneScope>),
     purpose: Purpose,
 ) -> Result<Admitted, Refused> {
-    let entitlement = entitlements::find(conn, place.1, version.app_id).await?;
-    let Some(entitlement) = entitlement.filter(|entitlement| entitlement.enabled) else {
-        let message = format!("The project is not entitled to {}.", version.slug);
-        return Err(Refused::no(EntitlementRequired, message).with("app_slug", version.slug.clone()));
+    let overrides = match purpose {
+        Purpose::Smoke => Limits::default(),
+        Purpose::New | Purpose::Return => entitled(conn, place.1, version).await?,
     };
     let manifest: Manifest = serde_json::from_value(version.manifest.clone())
         .map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
     backend(manifest.version.runtime_backend)?;
-    let policy = effective_policy::effective(conn, place, &manifest, &entitlement.overrides.0).await?;
+    let policy = effective_policy::effective(conn, place, &manifest, &overrides).await?;
     let (operating_mode, control_plane_scope) = pair(&policy, mode, scope)?;
     state(version, place.1, purpose)?;
     Ok(Admitted { manifest, operating_mode, control_plane_scope, policy })
+}
+
+/// What the project narrowed its entitlement to.
+async fn entitled(conn: &mut PgConnection, project: Uuid, version: &AppVersion) -> Result<Limits, Refused> {
+    let entitlement = entitlements::find(conn, project, version.app_id).await?;
+    match entitlement.filter(|entitlement| entitlement.enabled) {
+        Some(entitlement) => Ok(entitlement.overrides.0),
+        None => {
+            let message = format!("The project is not entitled to {}.", version.slug);
+            Err(Refused::no(EntitlementRequired, message).with("app_slug", version.slug.clone()))
+        }
+    }
 }
 
 /// What no part of this release runs yet.
@@ -121,9 +134,10 @@ fn state(version: &AppVersion, project: Uuid, purpose: Purpose) -> Result<(), Re
     let in_canary = || version.canary.as_ref().is_some_and(|canary| canary.includes(version.id, project));
     let open = match version.status {
         VersionStatus::Active => true,
-        VersionStatus::Canary => in_canary(),
+        VersionStatus::Canary => purpose == Purpose::Smoke || in_canary(),
         VersionStatus::Deprecated => purpose == Purpose::Return,
-        VersionStatus::Draft | VersionStatus::Staged | VersionStatus::Retired => false,
+        VersionStatus::Staged => purpose == Purpose::Smoke,
+        VersionStatus::Draft | VersionStatus::Retired => false,
     };
     if open {
         return Ok(());

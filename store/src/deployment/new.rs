@@ -51,10 +51,12 @@ pub async fn decide(
     place: (Uuid, Uuid),
     version: &AppVersion,
     wish: &Wish,
+    purpose: Purpose,
 ) -> Result<Decision, Refused> {
     let asked = (wish.operating_mode, wish.control_plane_scope);
     let admitted = admit(conn, place, version, asked, Purpose::New).await?;
     within_budget(conn, place.1).await?;
+    let admitted = admit(conn, place, version, asked, purpose).await?;
     let declared = &admitted.manifest.version;
     let grant = values(declared, wish)?;
     admitted.allows(&grant)?;
@@ -66,7 +68,7 @@ pub async fn decide(
         variant: wish.variant.as_deref(),
         artifact_id: wish.artifact_id,
     };
-    let images = images::choose(conn, version, declared, which, Purpose::New).await?;
+    let images = images::choose(conn, version, declared, which, purpose).await?;
     let config = declared.effective_config(wish.config.as_ref().unwrap_or(&json!({})));
     let release = Release {
         version: version.version.clone(),

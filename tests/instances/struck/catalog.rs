@@ -74,7 +74,9 @@ async fn stock(pool: &PgPool, number: &str, artifact: Uuid, image: &str) {
     let mut tx = pool.begin().await.unwrap();
     let manifest = json!({
         "app": { "slug": "hello", "display_name": "Hello", "runtime_backend": "launchable_oci" },
-        "version": { "version": number, "runtime_profile": profile(PORT, 5) },
+        "version": {
+            "version": number, "runtime_profile": profile(PORT, 5), "smoke": [{ "name": "it is there", "path": "/" }],
+        },
     });
     let manifest = manifest::take(&manifest).unwrap().manifest;
     let (digest, manifest) = (manifest.digest(), json!(manifest));

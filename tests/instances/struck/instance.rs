@@ -18,6 +18,7 @@ use uuid::Uuid;
 use super::catalog::REGISTRY;
 use super::node::answer;
 use super::{ACCOUNT, ALLOCATION, INSTANCE, NODE, ORG, PROJECT, VERSIONS};
+use crate::lifecycle::wait_for;
 use crate::support::docker::PORT;
 use crate::support::platform::profile;
 use crate::support::registry::shelve;
@@ -29,12 +30,20 @@ const SEALING: &str = "story AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 /// serves holds what it needs, and served the other version before.
 pub(super) fn begin_anew(engine: &Engine, status: &'static str, serves: bool) -> Arc<Env> {
     let pool = engine.pool().clone();
-    tokio::task::block_in_place(|| {
-        tokio::runtime::Handle::current().block_on(async {
-            nothing_is_left(&pool).await;
-            reset(&pool, status, serves).await;
-        });
+    wait_for(async {
+        nothing_is_left(&pool).await;
+        reset(&pool, status, serves).await;
     });
+    with_node(engine)
+}
+
+/// No instance at all yet.
+pub(super) fn begin_empty(engine: &Engine) -> Arc<Env> {
+    wait_for(wipe(engine.pool()));
+    with_node(engine)
+}
+
+fn with_node(engine: &Engine) -> Arc<Env> {
     tokio::spawn(answer(engine.clone()));
     let sealer = Sealer::from_lines(SEALING).unwrap();
     let registry = REGISTRY.get().unwrap().clone();

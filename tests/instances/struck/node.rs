@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use domain::SmokeVerdict;
+use domain::manifest::SmokeTest;
 use engine::Engine;
 use node_protocol::{Evidence, Key, Launched, Outcome, Output, Signed, Task};
 use store::node_tasks::{self, NodeTask};
@@ -40,6 +42,10 @@ async fn finish(engine: &Engine, task: &NodeTask) -> sqlx::Result<()> {
     Ok(())
 }
 
+fn fine(test: &SmokeTest) -> SmokeVerdict {
+    SmokeVerdict { name: test.name.clone(), passed: true, status: Some(200), message: None }
+}
+
 fn outcome(task: &NodeTask) -> Outcome {
     let output = match Task::read(&task.kind, &task.input).unwrap() {
         Task::OciLaunch(launch) => Output::Launched {
@@ -64,7 +70,8 @@ fn outcome(task: &NodeTask) -> Outcome {
             Output::Removed { evidence: Signed::sign(&evidence, &Key::from_pem(SEED).unwrap()).unwrap() }
         }
         Task::OciControl(_) => Output::Controlled,
-        Task::DiagHealthProbe(_) => Output::Healthy { tries: 1 },
+        Task::DiagHealthProbe(probe) if probe.requests.is_empty() => Output::Healthy { tries: 1 },
+        Task::DiagHealthProbe(probe) => Output::Asked { requests: probe.requests.iter().map(fine).collect() },
         other => panic!("nobody asks a node for {other:?}"),
     };
     Outcome::Succeeded { output }

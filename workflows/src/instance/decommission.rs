@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use activities::Env;
 use activities::instance::{self, RemoveWorkload, ReportFailedRemoval, SignReceipt};
+use domain::event::NewEvent;
 use domain::{EventType, InstanceStatus, Permission, StatusReason};
-use engine::{Fault, Halt, PlannedStep, Run, Workflow};
+use engine::{Call, EngineError, Fault, Halt, PlannedStep, Run, Start, StartError, Workflow};
 use node_protocol::{Outcome, Output, Signed};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -18,12 +19,13 @@ use store::app_instances::{AppInstance, Why};
 use store::resource_ledger::{self as ledger, Holder, Kind};
 use store::{
     allocations, app_instance_artifacts, app_instance_releases, app_instances, meters, registry_credentials,
+    allocations, app_instance_artifacts, app_instance_releases, app_instances, outbox, registry_credentials,
     teardowns,
 };
 use uuid::Uuid;
 
 use super::OperateInstanceInput;
-use crate::action::{Action, Refused, Requester};
+use crate::action::{Action, Refused, Requester, Subject};
 
 /// After this long a silent node is in debt.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10 * 60);
@@ -76,6 +78,47 @@ impl Action for Decommission {
         data["status"] = json!(InstanceStatus::Decommissioning);
         Some((EventType::InstanceDecommissionRequested, data))
     }
+}
+
+/// As if somebody had asked for it, under the correlation of whoever ends the instance. The run is still to be started.
+pub(crate) async fn ask_for(
+    conn: &mut PgConnection,
+    instance: &AppInstance,
+    correlation_id: &str,
+) -> Result<DecommissionInstance, Fault> {
+    let generation = app_instances::next_generation(conn, instance.id).await?;
+    let to = InstanceStatus::Decommissioning;
+    app_instances::move_to(conn, instance.id, instance.status()?, to, None).await?;
+    let run = DecommissionInstance { instance: instance.id, generation };
+    if let Some((kind, data)) = Decommission::told(instance, &run) {
+        let event = NewEvent::of_project(instance.owner(), kind, instance.id, &data, correlation_id);
+        outbox::insert(conn, &event).await?;
+    }
+    Ok(run)
+}
+
+/// The same, and the run with it.
+pub(crate) async fn end(
+    env: &Env,
+    conn: &mut PgConnection,
+    instance: &AppInstance,
+    call: &Call,
+) -> Result<(), Fault> {
+    let run = ask_for(conn, instance, &call.correlation_id).await?;
+    let options = Start {
+        project_id: instance.project_id,
+        org_id: Some(instance.org_id),
+        correlation_id: call.correlation_id.to_string(),
+        trace_id: call.trace_id.as_deref().map(str::to_owned),
+        target: Some(instance.target()),
+        supersede: true,
+        ..Start::default()
+    };
+    env.engine().start(conn, &run, options).await.map_err(|error| match error {
+        StartError::Engine(EngineError::Database(error)) => error.into(),
+        other => Fault::retry("not_started", other.to_string()),
+    })?;
+    Ok(())
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

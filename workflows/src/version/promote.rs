@@ -1,5 +1,6 @@
 //! `version.promote`: one move of a version along the rollout. Its gates are judged twice: once as a step, which people
-//! read, and again in the transaction that moves it, so that nothing slips in between.
+//! read, and again in the transaction that moves it, so that nothing slips in between. A version with tests of its own
+//! passes them before it goes to canary.
 
 use activities::Env;
 use activities::version_gates::{CheckGates, judge};
@@ -12,8 +13,10 @@ use store::app_versions::{self, Advance, AppVersion};
 use store::version_artifacts;
 use uuid::Uuid;
 
+use super::smoke;
 use super::tell::{Moved, tell};
 use crate::action::Requester;
+use crate::instance::deploy::DeployInstance;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PromoteVersion {
@@ -26,6 +29,9 @@ pub struct PromoteVersion {
     /// Whether the app's other active versions are deprecated in the same moment.
     pub supersede: bool,
     pub by: Requester,
+    /// The instance that the version's own tests would run on, where the move begins with them.
+    #[serde(default)]
+    pub throwaway: Option<DeployInstance>,
 }
 
 impl PromoteVersion {
@@ -38,18 +44,30 @@ impl PromoteVersion {
             canary: None,
             supersede: false,
             by,
+            throwaway: (action == VersionAction::Canary).then(DeployInstance::throwaway),
         }
     }
 }
 
 impl Workflow for PromoteVersion {
     const NAME: &'static str = "version.promote";
-    const PLAN: &'static [PlannedStep] =
-        &[PlannedStep::activity("check_gates"), PlannedStep::transact("move_version")];
+    const PLAN: &'static [PlannedStep] = &[
+        PlannedStep::activity("check_gates"),
+        PlannedStep::undoable("open_throwaway"),
+        PlannedStep::child("instance.deploy"),
+        PlannedStep::activity("ask_workload"),
+        PlannedStep::wait("smoke_asked"),
+        PlannedStep::transact("record_smoke"),
+        PlannedStep::child("instance.decommission"),
+        PlannedStep::transact("move_version"),
+    ];
     type Env = Env;
 
     async fn run(&self, run: &mut Run<Env>) -> Result<(), Halt> {
-        run.step(CheckGates { version_id: self.version_id, action: self.action }).await?;
+        let gates = run.step(CheckGates { version_id: self.version_id, action: self.action }).await?;
+        if let Some(throwaway) = self.throwaway.as_ref().filter(|_| smoke::is_due(&gates)) {
+            self.smoke(run, throwaway).await?;
+        }
         let correlation_id = run.correlation_id().to_owned();
         let status = run
             .transact("move_version", |conn| {
