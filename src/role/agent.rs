@@ -52,6 +52,8 @@ enum AgentCommand {
 }
 
 pub async fn run(args: &AgentArgs) -> Result<(), Failure> {
+    // No client is built without a provider; an error says that one is installed already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let home = Home::at(&args.data_dir).map_err(Failure::usage)?;
     if let Some(AgentCommand::Doctor) = args.command {
         return doctor::run(&home, args.driver, args.docker_host.as_deref()).await;
