@@ -3,10 +3,12 @@
 //! issuer of tokens for people with well-known passwords in this process. Ctrl-C stops all of it, and the next start continues on the same data.
 
 mod account;
+mod admin;
 mod cluster;
 mod data;
 mod demo;
 mod error;
+mod hello;
 mod issuer;
 mod keys;
 mod node;
@@ -20,15 +22,19 @@ mod tools;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use clients::clock::SystemClock;
 use tokio::net::TcpListener;
-use tokio::time::Instant;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
 
+use self::admin::Admin;
 use self::cluster::Cluster;
 use self::data::DataDir;
 use self::error::ClusterError;
+use self::hello::Hello;
 use self::issuer::Issuer;
 use self::node::LocalNode;
 use self::provision::Logins;
@@ -41,6 +47,9 @@ use crate::role::migrate::migrate;
 use crate::role::serve::{Serving, bind};
 use crate::stop::Stop;
 use crate::wire::{self, Front};
+
+/// A new platform is told ready with `hello` on it, but not later than this.
+const PUBLISHES_WITHIN: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Args)]
 pub struct DevArgs {
@@ -56,6 +65,9 @@ pub struct DevArgs {
     /// Give the local node so many GPUs where the machine has none; nothing runs on them
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     simulate_gpus: u32,
+    /// The image of the app hello, as `./dev pack` makes it [default: apps/hello, two folders above this program]
+    #[arg(long, value_name = "DIR")]
+    hello_image: Option<PathBuf>,
     /// Where the container engine listens
     #[arg(long, value_name = "ADDRESS", env = "DOCKER_HOST")]
     docker_host: Option<String>,
@@ -152,8 +164,8 @@ impl Start<'_> {
             () = stop.asked.cancelled() => {}
         }
         let set_up = stop.asked.run_until_cancelled(self.set_up(&serving, &mut ready)).await;
-        let (node, told) = match set_up.transpose() {
-            Ok(node) => (node, self.tell(&ready)),
+        let (set_up, told) = match set_up.transpose() {
+            Ok(set_up) => (set_up, self.tell(&ready)),
             Err(failure) => (None, Err(failure)),
         };
         let outcome = tokio::select! {
@@ -163,22 +175,35 @@ impl Start<'_> {
             failure = registry_ended(registry) => Err(failure),
             Err(failure) = std::future::ready(told) => Err(failure),
         };
-        if let Some(node) = node {
+        if let Some((node, hello)) = set_up {
+            hello.abort();
             node.stop().await;
         }
         serving.stop(stop).await;
         outcome
     }
 
-    /// What a new data directory begins with: demo runs, and this machine as a node.
-    async fn set_up(&self, serving: &Serving, ready: &mut Ready) -> Result<LocalNode, Failure> {
+    /// What a new data directory begins with: demo runs, this machine as a node, the reference apps, and `hello` to deploy.
+    /// Whoever publishes it goes on in the background should it take long.
+    async fn set_up(
+        &self,
+        serving: &Serving,
+        ready: &mut Ready,
+    ) -> Result<(LocalNode, JoinHandle<String>), Failure> {
         demo::start(&serving.engine).await.map_err(Failure::server)?;
-        reference_apps::register(ready.api_url(), PROJECT_ID).await?;
-        let DevArgs { simulate_gpus, docker_host, .. } = self.args;
-        let node =
-            LocalNode::start(self.data, ready.api_url(), *simulate_gpus, docker_host.as_deref()).await?;
+        let admin = Admin::sign_in(ready.api_url()).await?;
+        reference_apps::register(&admin, PROJECT_ID).await?;
+        let DevArgs { simulate_gpus, docker_host, hello_image, .. } = self.args;
+        let node = LocalNode::start(self.data, &admin, *simulate_gpus, docker_host.as_deref()).await?;
         ready.with_node(node.driver, node.allocation_id);
-        Ok(node)
+        let image = hello_image.clone().unwrap_or_else(hello::usual_image);
+        let hello = Hello { admin, image, scratch: self.data.path.join("publisher") };
+        let mut publishing = tokio::spawn(hello.publish());
+        ready.with_hello(match timeout(PUBLISHES_WITHIN, &mut publishing).await {
+            Ok(told) => told.map_err(Failure::server)?,
+            Err(_) => "hello, still being published; its version page tells how far it is".to_owned(),
+        });
+        Ok((node, publishing))
     }
 
     /// The API as anywhere, with the issuer beside it.

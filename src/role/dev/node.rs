@@ -1,14 +1,14 @@
 //! The local node of `gpuaas dev`: enrolled through the public API, as any node is, with all of this machine allocated to
 //! the example project. A later start finds it in the data directory.
 
-use agent::Home;
+use agent::{Home, HomeFault};
 use domain::Secret;
-use reqwest::Client;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use super::admin::Admin;
 use super::data::DataDir;
 use super::ready::PROJECT_ID;
 use crate::failure::Failure;
@@ -24,19 +24,18 @@ pub struct LocalNode {
 impl LocalNode {
     pub async fn start(
         data: &DataDir,
-        api_url: &str,
+        admin: &Admin,
         gpus: u32,
         docker: Option<&str>,
     ) -> Result<LocalNode, Failure> {
         let home = Home::at(&data.path.join("agent")).map_err(Failure::usage)?;
         let driver = choose(Choice::Auto, docker).await?;
         let name = driver.name();
-        let admin = Admin::sign_in(api_url).await?;
         if !home.is_enrolled() {
-            enrol(&admin, &home, name, gpus).await?;
+            enrol(admin, &home, name, gpus).await?;
         }
-        let node_id = home.identity().map_err(Failure::usage)?.node_id;
-        let allocation_id = allocation(&admin, node_id).await?;
+        let node_id = follow(&home, &admin.api_url).map_err(Failure::usage)?;
+        let allocation_id = allocation(admin, node_id).await?;
         let stop = CancellationToken::new();
         let life = tokio::spawn(life(home, driver, stop.clone()));
         Ok(LocalNode { driver: name, allocation_id, stop, life })
@@ -53,66 +52,41 @@ async fn life(home: Home, driver: AnyDriver, stop: CancellationToken) -> Result<
     role::serve(home, driver, stop).await
 }
 
-async fn enrol(admin: &Admin<'_>, home: &Home, driver: &str, gpus: u32) -> Result<(), Failure> {
+/// The platform may be on another port than when the node enrolled.
+fn follow(home: &Home, api_url: &str) -> Result<Uuid, HomeFault> {
+    let mut identity = home.identity()?;
+    if identity.platform != api_url {
+        identity.issuer = identity.issuer.replace(&identity.platform, api_url);
+        identity.platform = api_url.to_owned();
+        home.enrolled(&identity, &home.keyring()?)?;
+    }
+    Ok(identity.node_id)
+}
+
+async fn enrol(admin: &Admin, home: &Home, driver: &str, gpus: u32) -> Result<(), Failure> {
     let node = admin
-        .post("/nodes", &json!({ "name": format!("local-{}", &Uuid::now_v7().simple().to_string()[20..]) }))
+        .post(
+            "/admin/nodes",
+            &json!({ "name": format!("local-{}", &Uuid::now_v7().simple().to_string()[20..]) }),
+        )
         .await?;
     let token = node["enrolment_token"].as_str().unwrap_or_default().to_owned();
-    role::register(home, admin.api_url, &Secret::new(token), "127.0.0.1", driver, gpus).await?;
+    role::register(home, &admin.api_url, &Secret::new(token), "127.0.0.1", driver, gpus).await?;
     Ok(())
 }
 
 /// The whole machine, for the example project; given once.
-async fn allocation(admin: &Admin<'_>, node_id: Uuid) -> Result<Uuid, Failure> {
-    let there = admin.get(&format!("/allocations?status=active&node_id={node_id}")).await?;
+async fn allocation(admin: &Admin, node_id: Uuid) -> Result<Uuid, Failure> {
+    let there = admin.get(&format!("/admin/allocations?status=active&node_id={node_id}")).await?;
     let found = there["items"][0]["id"].as_str().map(str::to_owned);
     let id = match found {
         Some(id) => id,
         None => {
             let whole =
                 json!({ "project_id": PROJECT_ID, "node_id": node_id, "capacity_shape": "baremetal" });
-            let made = admin.post("/allocations", &whole).await?;
+            let made = admin.post("/admin/allocations", &whole).await?;
             made["id"].as_str().unwrap_or_default().to_owned()
         }
     };
     id.parse().map_err(Failure::server)
-}
-
-/// The administrator, by the same door as everybody.
-struct Admin<'a> {
-    api_url: &'a str,
-    client: Client,
-    token: String,
-}
-
-impl Admin<'_> {
-    async fn sign_in(api_url: &str) -> Result<Admin<'_>, Failure> {
-        let client = Client::builder().no_proxy().build().map_err(Failure::server)?;
-        let url = format!("{api_url}/realms/gpuaas/protocol/openid-connect/token");
-        let form = "client_id=gpuaas&grant_type=password&username=admin&password=admin";
-        let request = client.post(url).header("content-type", "application/x-www-form-urlencoded").body(form);
-        let said = answered(request).await?;
-        let token = said["access_token"].as_str().unwrap_or_default().to_owned();
-        Ok(Admin { api_url, client, token })
-    }
-
-    async fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
-        let url = format!("{}/api/v1/admin{path}", self.api_url);
-        answered(self.client.post(url).bearer_auth(&self.token).json(body)).await
-    }
-
-    async fn get(&self, path: &str) -> Result<Value, Failure> {
-        let url = format!("{}/api/v1/admin{path}", self.api_url);
-        answered(self.client.get(url).bearer_auth(&self.token)).await
-    }
-}
-
-async fn answered(request: reqwest::RequestBuilder) -> Result<Value, Failure> {
-    let answer = request.send().await.map_err(|error| Failure::server(error.without_url()))?;
-    let status = answer.status();
-    let body: Value = answer.json().await.unwrap_or_default();
-    if status.is_success() {
-        return Ok(body);
-    }
-    Err(Failure::server(format!("the local node could not be set up: {}", body["message"])))
 }

@@ -34,6 +34,9 @@ pub struct Ready {
     /// What runs the containers: `docker`, or `simulated` where none is ever started.
     driver: Option<&'static str>,
     users: Vec<User>,
+    /// What became of the app that is there to be tried.
+    #[serde(skip)]
+    hello: String,
     #[serde(skip)]
     database: String,
     #[serde(skip)]
@@ -72,6 +75,7 @@ impl Ready {
             allocation_id: None,
             driver: None,
             users: PEOPLE.iter().map(User::from).collect(),
+            hello: String::new(),
             database: describe(database),
             data: data.path.clone(),
             kept_in: cluster.map(|cluster| (data.passwords_path(), cluster.log.clone(), cluster.adopted)),
@@ -84,6 +88,10 @@ impl Ready {
 
     pub fn with_node(&mut self, driver: &'static str, allocation_id: Uuid) {
         (self.driver, self.allocation_id) = (Some(driver), Some(allocation_id));
+    }
+
+    pub fn with_hello(&mut self, told: String) {
+        self.hello = told;
     }
 
     pub fn banner(&self, took: Duration) -> String {
@@ -115,6 +123,7 @@ impl Ready {
             line("node", &format!("this machine, driver {driver}{note}"));
             line("", &format!("allocation {allocation}"));
         }
+        line("app", &self.hello);
         line("database", database);
         if let Some((passwords, log, adopted)) = &self.kept_in {
             line("", &format!("passwords in {}", passwords.display()));
