@@ -26,4 +26,5 @@ mod lifecycle;
 mod manifests;
 mod nodes;
 mod outbox;
+mod quickstart;
 mod support;
