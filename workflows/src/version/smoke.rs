@@ -33,7 +33,7 @@ impl PromoteVersion {
         run.step(OpenThrowaway { version_id, instance, created_by: self.by.actor_id }).await?;
         let (trouble, requests) = match run.try_child(throwaway).await? {
             Ok(_) => ask(run, throwaway).await?,
-            Err(why) => (Some(format!("no instance of it came to run: {}", why.message)), Vec::new()),
+            Err(_) => (Some("no instance of it came to run".to_owned()), Vec::new()),
         };
         let evidence = SmokeEvidence { app_instance_id: instance, trouble, requests };
         let (run_id, correlation_id) = (run.id(), run.correlation_id().to_owned());
@@ -74,7 +74,12 @@ async fn record(
     evidence: &SmokeEvidence,
     correlation_id: &str,
 ) -> Result<DecommissionInstance, Fault> {
-    smoke_runs::insert(conn, version, run, evidence.passed(), &json!(evidence)).await?;
     let instance = instance::held(conn, evidence.app_instance_id).await?;
+    let mut evidence = evidence.clone();
+    // An instance that failed says why itself.
+    if let (Some(trouble), Some(why)) = (&mut evidence.trouble, &instance.status_message) {
+        *trouble = format!("{trouble}: {why}");
+    }
+    smoke_runs::insert(conn, version, run, evidence.passed(), &json!(evidence)).await?;
     decommission::ask_for(conn, &instance, correlation_id).await
 }
