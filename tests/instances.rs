@@ -8,4 +8,6 @@ mod entitled;
 mod logs;
 mod nodes;
 mod reads;
+mod relay;
+mod speech;
 mod struck;

@@ -13,11 +13,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-use crate::drivers::Driver;
+use crate::drivers::{Driver, DriverFault};
 use crate::execute::Doing;
 use crate::home::{Home, HomeFault};
 use crate::journal::{Journal, JournalFault, Verdict};
 use crate::platform::{Now, Platform, PlatformFault};
+use crate::relay::Relay;
 use crate::report;
 
 #[derive(Debug, Clone)]
@@ -50,6 +51,8 @@ pub enum AgentFault {
     Journal(#[from] JournalFault),
     #[error(transparent)]
     Platform(#[from] PlatformFault),
+    #[error("the relay: {0}")]
+    Relay(#[from] DriverFault),
 }
 
 pub struct Agent<D> {
@@ -61,6 +64,7 @@ struct Inner<D> {
     home: Home,
     key: Key,
     platform: Platform,
+    relay: Relay,
     journal: Journal,
     keyring: Mutex<Keyring>,
     turns: Mutex<HashMap<Uuid, Arc<Turn<()>>>>,
@@ -73,9 +77,10 @@ impl<D: Driver> Agent<D> {
     pub fn open(home: Home, driver: D, settings: Settings, now: Now) -> Result<Agent<D>, AgentFault> {
         let (identity, key, keyring) = (home.identity()?, home.key()?, home.keyring()?);
         let journal = Journal::open(&home.journal())?;
+        let relay = Relay::new(&identity)?;
         let platform = Platform::new(identity, key.clone(), Arc::clone(&now))?;
         let (keyring, turns) = (Mutex::new(keyring), Mutex::default());
-        let inner = Inner { driver, home, key, platform, journal, keyring, turns, settings, now };
+        let inner = Inner { driver, home, key, platform, relay, journal, keyring, turns, settings, now };
         Ok(Agent { inner: Arc::new(inner) })
     }
 
@@ -185,8 +190,14 @@ impl<D: Driver> Inner<D> {
 
     async fn perform(&self, envelope: &Envelope, task: &Task) -> Outcome {
         let (told, mut news) = watch::channel((0, 0));
-        let doing =
-            Doing { driver: &self.driver, key: &self.key, task: envelope, now: (self.now)(), told: &told };
+        let doing = Doing {
+            driver: &self.driver,
+            relay: &self.relay,
+            key: &self.key,
+            task: envelope,
+            now: (self.now)(),
+            told: &told,
+        };
         // Telling of progress keeps the lease; a third of it leaves room for two that get lost.
         let every = Duration::from_secs(u64::from(envelope.lease_seconds.max(3)) / 3);
         let tell = async {
@@ -243,6 +254,9 @@ impl<D: Driver> Inner<D> {
     async fn beat(&self) {
         let mut every = Duration::from_secs(1);
         loop {
+            if let Err(fault) = self.relay.follow(&self.driver).await {
+                tracing::warn!(%fault, "not every instance can reach the platform");
+            }
             match report::heartbeat(&self.driver, &self.journal, &self.settings.agent_version).await {
                 Ok(beat) => match self.platform.heartbeat(&beat).await {
                     Ok(answer) => {

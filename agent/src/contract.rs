@@ -20,6 +20,8 @@ pub struct Stage {
 /// Panics, naming the promise, if the driver breaks one.
 pub async fn hold_to_contract<D: Driver>(driver: &D, stage: &Stage) {
     let (instance, neighbour) = (Uuid::now_v7(), Uuid::now_v7());
+    let network = driver.network(instance).await;
+    assert_eq!(network, driver.network(instance).await, "one instance, one network");
     let first = stage.launch(driver, instance, 1).await;
     let again = stage.launch(driver, instance, 1).await;
     assert_eq!(first, again, "a second launch of one name finds the first");
@@ -48,6 +50,8 @@ pub async fn hold_to_contract<D: Driver>(driver: &D, stage: &Stage) {
     assert!(gone.contains(&Workload::network_name(instance)), "its network goes for good: {gone:?}");
     assert!(generations(driver, instance).await.is_empty(), "nothing is left");
     assert_eq!(driver.leftovers(instance).await, Ok(vec![]), "no network is left");
+    let networks = driver.networks().await.unwrap_or_else(|fault| panic!("looking at networks: {fault}"));
+    assert!(networks.iter().all(|(of, _)| *of != instance), "and none is told of: {networks:?}");
     assert_eq!(
         removed(driver, instance, Generations::UpTo(5), true).await,
         Vec::<String>::new(),
@@ -71,6 +75,7 @@ impl Stage {
             ports: vec![Port { name: "http".to_owned(), container: self.port, host: 0 }],
             resources: Resources { gpu_count: 0, cpu_cores: 1, memory_gib: 1, pids: 64 },
             read_only_root: true,
+            files: BTreeMap::new(),
         }
     }
 

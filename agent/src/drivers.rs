@@ -1,9 +1,12 @@
 //! What the agent needs of a container engine. Every driver is held to the same contract, in `contract.rs`.
 
 pub(crate) mod docker;
+mod network;
 pub(crate) mod simulated;
 
 use std::collections::BTreeMap;
+pub use network::Network;
+
 use std::future::Future;
 
 use chrono::{DateTime, Utc};
@@ -74,6 +77,12 @@ pub trait Driver: Send + Sync + 'static {
     /// `docker` or `simulated`; told wherever the node is.
     fn name(&self) -> &'static str;
 
+    /// The instance's own network, made where there is none yet. `None` where the engine has no networks.
+    fn network(&self, instance: Uuid) -> impl Future<Output = Result<Option<Network>, DriverFault>> + Send;
+
+    /// The networks of instances that are there.
+    fn networks(&self) -> impl Future<Output = Result<Vec<(Uuid, Network)>, DriverFault>> + Send;
+
     /// Pulls and starts. Doing it again finds what is there: one name, one container.
     fn launch(
         &self,
@@ -101,7 +110,7 @@ pub trait Driver: Send + Sync + 'static {
     /// Everything of ours that the engine has, running or not.
     fn seen(&self) -> impl Future<Output = Result<Vec<Seen>, DriverFault>> + Send;
 
-    /// What is left of an instance besides containers: networks, by name.
+    /// What is left of an instance besides containers: networks by name, and files by path.
     fn leftovers(&self, instance: Uuid) -> impl Future<Output = Result<Vec<String>, DriverFault>> + Send;
 
     /// The last lines that the newest workload of a member wrote, after a moment if one is named; none where nothing is.

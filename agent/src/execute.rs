@@ -11,10 +11,12 @@ use uuid::Uuid;
 
 use crate::drivers::{Driver, DriverFault, Seen, Told};
 use crate::health;
+use crate::relay::Relay;
 
 /// What doing a task needs besides the driver.
 pub(crate) struct Doing<'a, D> {
     pub(crate) driver: &'a D,
+    pub(crate) relay: &'a Relay,
     pub(crate) key: &'a Key,
     pub(crate) task: &'a Envelope,
     pub(crate) now: DateTime<Utc>,
@@ -44,7 +46,12 @@ impl<D: Driver> Doing<'_, D> {
     async fn launch(&self, members: &[Workload]) -> Result<Output, DriverFault> {
         let mut launched = Vec::new();
         for workload in members {
-            launched.push(self.driver.launch(workload, &self.task.secrets, self.told).await?);
+            let mut workload = workload.clone();
+            // Listening comes first: a workload may call as soon as it runs.
+            if let Some(network) = self.driver.network(workload.instance_id).await? {
+                workload.env.extend(self.relay.open(workload.instance_id, network).await?);
+            }
+            launched.push(self.driver.launch(&workload, &self.task.secrets, self.told).await?);
         }
         Ok(Output::Launched { members: launched })
     }
@@ -143,6 +150,14 @@ async fn asked(test: &SmokeTest, seen: &Seen) -> SmokeVerdict {
         None => {
             let message = Some("could not be asked: the workload has no such port".to_owned());
             SmokeVerdict { name: test.name.clone(), passed: false, status: None, message }
+        match health::until_healthy(probe, port.ok_or_else(unbound)?).await {
+            Some(tries) => Ok(Output::Healthy { tries }),
+            None => {
+                let seconds = probe.grace_seconds;
+                let said = self.driver.logs(*instance_id, member, 5, None).await.unwrap_or_default().in_words();
+                let message = format!("it did not serve within {seconds} s; its last words: {said}");
+                Err(DriverFault::new(StatusReason::ReadinessTimeout, message))
+            }
         }
     }
 }

@@ -173,6 +173,47 @@ pub struct InstanceMember {
     pub health: String,
 }
 
+/// What an instance may tell of itself and its parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum InstanceEventType {
+    StartCompleted,
+    Healthy,
+    MemberAdded,
+    MemberRemoved,
+    MemberFailed,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({ "event_type": "start_completed", "payload": { "port": 8080 } }))]
+pub struct InstanceReport {
+    pub event_type: InstanceEventType,
+    /// Whatever belongs to it; what a field's name calls secret is hidden.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub payload: Map<String, Value>,
+}
+
+/// What became of a report.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct InstanceReported {
+    /// Of the event by which the report is told on.
+    pub event_id: Uuid,
+}
+
+/// The instance lives.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({}))]
+pub struct InstanceHeartbeat {
+    /// The key of the workload that speaks, its `GPUAAS_KEY_ID`: two versions of an instance may stand side by side for a
+    /// while. Without it, whatever serves is meant.
+    #[serde(default)]
+    #[schema(max_length = 128)]
+    pub key_id: Option<String>,
+}
+
 /// What the instance wrote last.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct InstanceLogs {

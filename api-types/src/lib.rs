@@ -43,8 +43,9 @@ pub mod webhook;
 
 pub use allocation::{Allocation, AllocationWithRun, NewAllocation};
 pub use app_instance::{
-    AppInstance, AppInstanceWithRun, InstanceAccess, InstanceArtifact, InstanceEndpoint, InstanceLogs,
-    InstanceMember, InstanceReason, NewAppInstance, TeardownReceipt, WantedResources,
+    AppInstance, AppInstanceWithRun, InstanceAccess, InstanceArtifact, InstanceEndpoint,
+    InstanceEventType, InstanceHeartbeat, InstanceLogs, InstanceMember, InstanceReason, InstanceReport,
+    InstanceReported, NewAppInstance, TeardownReceipt, WantedResources,
 };
 pub use artifact::{
     Artifact, ArtifactAccepted, ArtifactReference, ArtifactRevoked, ArtifactSlot, NewArtifact,

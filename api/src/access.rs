@@ -10,6 +10,11 @@ pub(crate) enum Access {
     SignedIn,
     /// The very node that the path names.
     Node,
+    /// The very app instance that the path names.
+    Instance,
+    /// Holders of the key, or the very app instance that the path names. Where it names none: an instance of the project, which
+    /// then speaks of itself alone.
+    KeyOrInstance(Permission),
     /// Holders of the key in the place that the path names.
     Key(Permission),
     /// The same, but machines are refused whatever they hold.
@@ -21,8 +26,10 @@ pub(crate) enum Access {
 impl Access {
     pub(crate) fn demand(self) -> Option<Demand> {
         match self {
-            Access::Public | Access::SignedIn | Access::Node | Access::Somewhere(_) => None,
-            Access::Key(key) => Some(Demand { key, humans_only: false }),
+            Access::Public | Access::SignedIn | Access::Node | Access::Instance | Access::Somewhere(_) => {
+                None
+            }
+            Access::Key(key) | Access::KeyOrInstance(key) => Some(Demand { key, humans_only: false }),
             Access::Person(key) => Some(Demand { key, humans_only: true }),
         }
     }
@@ -33,7 +40,10 @@ impl Access {
             Access::Public => "public",
             Access::SignedIn => "signed_in",
             Access::Node => "node",
-            Access::Key(key) | Access::Person(key) | Access::Somewhere(key) => key.as_str(),
+            Access::Instance => "instance",
+            Access::Key(key) | Access::KeyOrInstance(key) | Access::Person(key) | Access::Somewhere(key) => {
+                key.as_str()
+            }
         }
     }
 }

@@ -97,7 +97,13 @@ impl Gate {
         if self.access == Access::Node && !is_this_node(caller, params) {
             return Err(ApiError::plain(ErrorCode::InsufficientPermissions));
         }
-        if let Some(demand) = self.access.demand() {
+        let itself = self.admits_instances() && is_this_instance(caller, params);
+        if self.access == Access::Instance && !itself {
+            let hidden = caller.keys().is_empty();
+            let code = if hidden { self.invisible() } else { ErrorCode::InsufficientPermissions };
+            return Err(ApiError::plain(code));
+        }
+        if let Some(demand) = self.access.demand().filter(|_| !itself) {
             authorize(caller.principal(), demand, caller.scope).map_err(|refusal| match refusal {
                 Refusal::Invisible => ApiError::plain(self.invisible()),
                 Refusal::AdminRequired => ApiError::plain(ErrorCode::AdminRequired),
@@ -129,6 +135,10 @@ impl Gate {
                 None => Ok(None),
             },
         }
+    }
+
+    fn admits_instances(&self) -> bool {
+        matches!(self.access, Access::Instance | Access::KeyOrInstance(_))
     }
 
     fn invisible(&self) -> ErrorCode {
@@ -164,6 +174,13 @@ fn denial(answer: &Response) -> Option<ErrorCode> {
 fn is_this_node(caller: &Caller, params: &RawPathParams) -> bool {
     let named = path::value(params, "id").and_then(|text| text.parse::<Uuid>().ok());
     caller.principal().actor_type == ActorType::Node && named == Some(caller.principal().id)
+}
+
+/// An instance speaks of itself alone, in its own project.
+fn is_this_instance(caller: &Caller, params: &RawPathParams) -> bool {
+    let at_home = caller.principal().role_in(caller.scope).is_some();
+    let named = path::value(params, "id").map(str::parse::<Uuid>);
+    caller.standing.instance.is_some_and(|own| at_home && named.is_none_or(|named| named == Ok(own)))
 }
 
 fn agree_on_project(headers: &HeaderMap, scope: Scope) -> Result<(), ApiError> {

@@ -26,7 +26,7 @@ use crate::webhooks;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::timeout::TimeoutLayer;
 
-use crate::access::Access::{self, Node, Person, Public, SignedIn, Somewhere};
+use crate::access::Access::{self, Instance, KeyOrInstance, Node, Person, Public, SignedIn, Somewhere};
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::gate::{Gate, Place, gate};
@@ -99,10 +99,12 @@ pub(crate) fn routes() -> Vec<Route> {
 
         get   (PROJECT,      "/app-instances",                     AppsInstanceRead,        app_instances::list()),
         post  (PROJECT,      "/app-instances",                     AppsInstanceCreate,      app_instances::create()),
-        get   (PROJECT,      "/app-instances/{id}",                AppsInstanceRead,        app_instances::show()),
+        get   (PROJECT,      "/app-instances/{id}",                KeyOrInstance(AppsInstanceRead), app_instances::show()),
         post  (PROJECT,      "/app-instances/plan",                AppsInstanceRead,        app_instances::plan_new()),
         post  (PROJECT,      "/app-instances/{id}/plan",           AppsInstanceRead,        app_instances::plan()),
         get   (PROJECT,      "/app-instances/{id}/events",         AppsInstanceRead,        app_instances::events()),
+        post  (PROJECT,      "/app-instances/{id}/events",         Instance,                app_instances::report_event()),
+        post  (PROJECT,      "/app-instances/{id}/heartbeat",      Instance,                app_instances::heartbeat()),
         get   (PROJECT,      "/app-instances/{id}/operations",     AppsInstanceRead,        app_instances::operations()),
         get   (PROJECT,      "/app-instances/{id}/members",        AppsInstanceRead,        app_instances::members()),
         get   (PROJECT,      "/app-instances/{id}/access",         AppsInstanceRead,        app_instances::access()),
@@ -314,9 +316,10 @@ impl Route {
         }
     }
 
-    /// Whether the route changes something and so honours idempotency keys. What nodes say carries keys of its own.
+    /// Whether the route changes something and so honours idempotency keys. What nodes and instances say of themselves is
+    /// nobody's decision, and may be said twice.
     pub(crate) fn is_mutation(&self) -> bool {
-        self.method != Method::GET && !matches!(self.access, Public | Node) && self.endpoint.changes
+        self.method != Method::GET && !matches!(self.access, Public | Node | Instance) && self.endpoint.changes
     }
 }
 

@@ -25,10 +25,16 @@ pub struct Workload {
     pub resources: Resources,
     #[serde(default)]
     pub read_only_root: bool,
+    /// Small texts that the workload finds in [`Workload::FILES`], by name: in memory, and not for it to change.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, String>,
 }
 
 impl Workload {
     pub const MAIN: &'static str = "main";
+    pub const FILES: &'static str = "/run/gpuaas";
+    /// The packages to install, as a JSON list of PEP 508 specifiers.
+    pub const PACKAGES: &'static str = "packages.json";
 
     /// Comes from the instance alone, so nothing else on the host can be touched by it.
     pub fn container_name(&self) -> String {

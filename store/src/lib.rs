@@ -8,6 +8,7 @@
 pub mod allocations;
 pub mod app_artifacts;
 pub mod app_instance_artifacts;
+pub mod app_instance_heartbeats;
 pub mod app_instance_releases;
 pub mod app_instances;
 pub mod app_versions;

@@ -18,6 +18,8 @@ pub struct Standing {
     /// A person's role on the platform itself.
     pub platform_role: Option<String>,
     pub requests_per_minute: u32,
+    /// The app instance whose own identity this is.
+    pub instance: Option<Uuid>,
     pub version: i64,
 }
 
@@ -46,14 +48,17 @@ pub async fn of_user(conn: &mut PgConnection, issuer: &str, subject: &str) -> sq
     let subject = Subject { user: Some(user.id), ..Subject::default() };
     let requests_per_minute = requests_per_minute(conn, subject).await?;
     let platform_role = Some(user.platform_role);
-    Ok(Some(Standing { principal, name: user.username, platform_role, requests_per_minute, version }))
+    let (name, instance) = (user.username, None);
+    Ok(Some(Standing { principal, name, platform_role, requests_per_minute, instance, version }))
 }
 
 /// A service account that is neither disabled nor deleted. Call it in a transaction that sees one moment.
 pub async fn of_service_account(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<Standing>> {
     let version = version(conn).await?;
     let account = sqlx::query!(
-        "select org_id, project_id, name, permissions from service_accounts where id = $1 and status = 'active'",
+        r#"select a.org_id, a.project_id, a.name, a.permissions, i.id as "instance?"
+           from service_accounts a left join app_instances i on i.operator_service_account_id = a.id
+           where a.id = $1 and a.status = 'active'"#,
         id
     )
     .fetch_optional(&mut *conn)
@@ -61,11 +66,14 @@ pub async fn of_service_account(conn: &mut PgConnection, id: Uuid) -> sqlx::Resu
     let Some(account) = account else { return Ok(None) };
     let scope = Scope::Project { org: account.org_id, project: account.project_id };
     let keys = PermissionSet::known_among(&account.permissions);
-    let grants = vec![grant(scope, "service_account", keys, true)];
+    // An instance holds no keys: its routes ask whether it speaks of itself.
+    let role = if account.instance.is_some() { "app" } else { "service_account" };
+    let grants = vec![grant(scope, role, keys, true)];
     let principal = Principal { id, actor_type: ActorType::ServiceAccount, grants };
     let subject = Subject { user: Some(id), project: scope.project(), org: scope.org() };
     let requests_per_minute = requests_per_minute(conn, subject).await?;
-    Ok(Some(Standing { principal, name: account.name, platform_role: None, requests_per_minute, version }))
+    let (name, platform_role, instance) = (account.name, None, account.instance);
+    Ok(Some(Standing { principal, name, platform_role, requests_per_minute, instance, version }))
 }
 
 /// A node that has enrolled. It holds no keys: its routes ask who it is, not what it may do elsewhere.
@@ -77,7 +85,8 @@ pub async fn of_node(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<S
     let Some(name) = name else { return Ok(None) };
     let principal = Principal { id, actor_type: ActorType::Node, grants: Vec::new() };
     let requests_per_minute = requests_per_minute(conn, Subject::default()).await?;
-    Ok(Some(Standing { principal, name, platform_role: None, requests_per_minute, version }))
+    let (platform_role, instance) = (None, None);
+    Ok(Some(Standing { principal, name, platform_role, requests_per_minute, instance, version }))
 }
 
 async fn requests_per_minute(conn: &mut PgConnection, subject: Subject) -> sqlx::Result<u32> {

@@ -110,6 +110,23 @@ pub async fn set_generation(conn: &mut PgConnection, key_id: &str, generation: i
     Ok(())
 }
 
+/// The generation of the workload that holds this key, while both are good.
+pub async fn generation_of(
+    conn: &mut PgConnection,
+    service_account_id: Uuid,
+    key_id: &str,
+) -> sqlx::Result<Option<i64>> {
+    let generation = sqlx::query_scalar!(
+        "select generation from service_account_keys
+         where service_account_id = $1 and key_id = $2 and revoked_at is null",
+        service_account_id,
+        key_id
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(generation.flatten())
+}
+
 /// The workload of this generation is gone, and its key with it.
 pub async fn revoke_generation(
     conn: &mut PgConnection,

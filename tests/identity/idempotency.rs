@@ -17,8 +17,8 @@ fn mutations() -> Vec<String> {
     let mut names = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
-            // What nodes say carries keys of its own.
-            let keyless = operation["x-permission"] == "public" || operation["x-permission"] == "node";
+            // What nodes and instances say of themselves may be said twice.
+            let keyless = ["public", "node", "instance"].iter().any(|who| operation["x-permission"] == *who);
             let has_key = operation["parameters"]
                 .as_array()
                 .into_iter()

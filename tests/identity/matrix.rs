@@ -104,6 +104,11 @@ fn expected(route: &Route, who: &Somebody) -> Option<(u16, &'static str)> {
     if route.access == "node" {
         return Some((403, "insufficient_permissions"));
     }
+    // Nor is anybody here an instance.
+    if route.access == "instance" {
+        let hidden = project.is_empty();
+        return Some(if hidden { (404, "project_not_found") } else { (403, "insufficient_permissions") });
+    }
     let key: Permission = route.access.parse().expect("a permission key");
     let anywhere = project.and(organization).and(platform).and(elsewhere);
     let (held, invisible) = match route.place {

@@ -1,11 +1,12 @@
-//! Has the node ask the workload until it serves. Without a declared health check, being started is all that is asked.
+//! Has the node ask the workload until it serves, or waits for the workload to speak up itself where its health is a
+//! heartbeat. Without a declared health check, being started is all that is asked.
 
 use domain::manifest::{HealthKind, RuntimeProfile};
 use engine::{Activity, Call, Fault};
 use node_protocol::{HealthProbe, Probe, ProbeKind, Task, Workload};
 use serde::{Deserialize, Serialize};
 use store::app_instance_artifacts::Standing;
-use store::{app_instance_releases, node_tasks};
+use store::{app_instance_heartbeats, app_instance_releases, node_tasks};
 use uuid::Uuid;
 
 use super::{Order, held, unreadable};
@@ -34,6 +35,13 @@ impl Activity for ProbeWorkload {
         let release = release.ok_or_else(|| unreadable(&"nothing was resolved for the instance"))?;
         let profile: RuntimeProfile =
             serde_json::from_value(release.profile).map_err(|error| unreadable(&error))?;
+        if let Some(health) = profile.health.as_ref().filter(|health| health.kind == HealthKind::Heartbeat) {
+            let waiting = (call.run, HEALTHY);
+            let silent =
+                app_instance_heartbeats::await_first(&mut tx, instance.id, self.generation, waiting).await?;
+            tx.commit().await?;
+            return Ok(silent.then_some(health.grace_seconds));
+        }
         let Some(probe) = probe(&profile) else { return Ok(None) };
         let grace = probe.grace_seconds;
         let task = Task::DiagHealthProbe(HealthProbe {

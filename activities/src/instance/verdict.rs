@@ -7,7 +7,7 @@ use node_protocol::Outcome;
 use sqlx::PgConnection;
 use store::app_instances::{self, Why};
 use store::canary_samples::{self, Outcome as Sample};
-use store::{app_versions, node_tasks};
+use store::{app_instance_heartbeats, app_versions, node_tasks};
 use uuid::Uuid;
 
 /// What a step noted, or else what became of the run's tasks.
@@ -32,6 +32,10 @@ pub async fn why(conn: &mut PgConnection, instance: Uuid, run: Uuid) -> Result<W
             }
             _ => {}
         }
+    }
+    if app_instance_heartbeats::is_awaited_by(conn, run).await? {
+        let message = "the workload did not send a heartbeat in time".to_owned();
+        return Ok(Why { reason: StatusReason::ReadinessTimeout, message });
     }
     let message = format!("the operation did not come to its end; workflow {run} tells why");
     Ok(Why { reason: StatusReason::Internal, message })

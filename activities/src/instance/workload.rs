@@ -53,6 +53,7 @@ pub(super) async fn of(
             pids: PIDS,
         },
         read_only_root: profile.read_only_root,
+        files: files(&profile, instance)?,
     })
 }
 
@@ -60,6 +61,16 @@ pub(super) async fn of(
 fn command(profile: &RuntimeProfile, arguments: Vec<String>) -> Option<Vec<String>> {
     let words: Vec<String> = profile.command.iter().cloned().chain(arguments).collect();
     (!words.is_empty()).then_some(words)
+}
+
+/// The version's packages, then those of the launch. They are data to whoever installs them, and pass through no shell.
+fn files(profile: &RuntimeProfile, instance: &AppInstance) -> Result<BTreeMap<String, String>, Fault> {
+    let Some(own) = &profile.packages else { return Ok(BTreeMap::new()) };
+    let added: Vec<String> =
+        serde_json::from_value(instance.packages.clone()).map_err(|error| unreadable(&error))?;
+    let all: Vec<&String> = own.iter().chain(&added).collect();
+    let text = serde_json::to_string(&all).map_err(|error| unreadable(&error))?;
+    Ok(BTreeMap::from([(Workload::PACKAGES.to_owned(), text)]))
 }
 
 fn ports(profile: &RuntimeProfile, host: &BTreeMap<String, u16>) -> Vec<Port> {

@@ -3,18 +3,18 @@
 
 mod create;
 mod logs;
+mod networks;
 mod pull;
+mod scratch;
 
 use std::collections::{BTreeMap, HashMap};
 
 use bollard::Docker as Client;
 use bollard::errors::Error;
-use bollard::models::{
-    ContainerSummary, ContainerSummaryStateEnum, NetworkCreateRequest, PortBinding as Binding,
-};
+use bollard::models::{ContainerSummary, ContainerSummaryStateEnum, PortBinding as Binding};
 use bollard::query_parameters::{
-    CreateContainerOptionsBuilder, ListContainersOptionsBuilder, ListNetworksOptionsBuilder,
-    RemoveContainerOptionsBuilder, StatsOptionsBuilder, StopContainerOptionsBuilder,
+    CreateContainerOptionsBuilder, ListContainersOptionsBuilder, RemoveContainerOptionsBuilder,
+    StatsOptionsBuilder, StopContainerOptionsBuilder,
 };
 use chrono::{DateTime, Utc};
 use domain::StatusReason;
@@ -22,7 +22,7 @@ use futures::StreamExt;
 use node_protocol::{ControlAction, Generations, Launched, Secrets, Usage, Workload, WorkloadState};
 use uuid::Uuid;
 
-use super::{Driver, DriverFault, Seen, Told};
+use super::{Driver, DriverFault, Network, Seen, Told};
 use crate::tail::Tail;
 
 pub(crate) const INSTANCE: &str = "gpuaas.instance";
@@ -55,23 +55,6 @@ impl Docker {
         let version =
             self.client.version().await.map_err(|error| fault("ask the engine's version", &error))?;
         Ok(version.version.unwrap_or_default())
-    }
-
-    async fn ensure_network(&self, workload: &Workload) -> Result<(), DriverFault> {
-        let name = Workload::network_name(workload.instance_id);
-        // Docker lets two networks have one name, so the look comes first; tasks of one instance take turns.
-        if !self.leftovers(workload.instance_id).await?.is_empty() {
-            return Ok(());
-        }
-        let labels = HashMap::from([(INSTANCE.to_owned(), workload.instance_id.to_string())]);
-        let request = NetworkCreateRequest {
-            name,
-            driver: Some("bridge".to_owned()),
-            labels: Some(labels),
-            ..Default::default()
-        };
-        self.client.create_network(request).await.map_err(|error| fault("make the network", &error))?;
-        Ok(())
     }
 
     /// One name, one container: a second create meets the first.
@@ -119,13 +102,22 @@ impl Docker {
         let stop = StopContainerOptionsBuilder::default().t(STOP_SECONDS).build();
         gone_is_well(self.client.stop_container(name, Some(stop)).await, "stop the container")?;
         let remove = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
-        gone_is_well(self.client.remove_container(name, Some(remove)).await, "remove the container")
+        gone_is_well(self.client.remove_container(name, Some(remove)).await, "remove the container")?;
+        scratch::remove(name).map_err(|error| disk("remove the container's files", &error))
     }
 }
 
 impl Driver for Docker {
     fn name(&self) -> &'static str {
         "docker"
+    }
+
+    async fn network(&self, instance: Uuid) -> Result<Option<Network>, DriverFault> {
+        self.ensure_network(instance).await.map(Some)
+    }
+
+    async fn networks(&self) -> Result<Vec<(Uuid, Network)>, DriverFault> {
+        Ok(self.labelled(None).await?.iter().filter_map(networks::read).collect())
     }
 
     async fn launch(
@@ -135,7 +127,8 @@ impl Driver for Docker {
         told: &Told,
     ) -> Result<Launched, DriverFault> {
         self.ensure_image(&workload.image, secrets.pull.as_ref(), told).await?;
-        self.ensure_network(workload).await?;
+        self.network(workload.instance_id).await?;
+        scratch::write(workload).map_err(|error| disk("write the container's files", &error))?;
         self.ensure_container(workload, secrets).await?;
         let name = workload.container_name();
         self.start(&name).await?;
@@ -192,7 +185,8 @@ impl Driver for Docker {
             }
         }
         if for_good {
-            for network in self.leftovers(instance).await? {
+            for network in self.labelled(Some(instance)).await?.into_iter().filter_map(|network| network.name)
+            {
                 gone_is_well(self.client.remove_network(&network).await, "remove the network")?;
                 gone.push(network);
             }
@@ -209,12 +203,8 @@ impl Driver for Docker {
     }
 
     async fn leftovers(&self, instance: Uuid) -> Result<Vec<String>, DriverFault> {
-        let label = format!("{INSTANCE}={instance}");
-        let filters = HashMap::from([("label", vec![label.as_str()])]);
-        let options = ListNetworksOptionsBuilder::default().filters(&filters).build();
-        let networks = self.client.list_networks(Some(options)).await;
-        let networks = networks.map_err(|error| fault("list the networks", &error))?;
-        Ok(networks.into_iter().filter_map(|network| network.name).collect())
+        let networks = self.labelled(Some(instance)).await?;
+        Ok(networks.into_iter().filter_map(|network| network.name).chain(scratch::of(instance)).collect())
     }
 
     async fn logs(
@@ -292,6 +282,10 @@ fn gone_is_well(done: Result<(), Error>, what: &str) -> Result<(), DriverFault> 
         Err(error) if !matches!(status(&error), Some(304 | 404)) => Err(fault(what, &error)),
         _ => Ok(()),
     }
+}
+
+fn disk(what: &str, error: &std::io::Error) -> DriverFault {
+    DriverFault::new(StatusReason::Internal, format!("could not {what}: {error}"))
 }
 
 fn fault(what: &str, error: &Error) -> DriverFault {

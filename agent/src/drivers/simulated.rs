@@ -10,7 +10,7 @@ use node_protocol::{ControlAction, Generations, Launched, Secrets, Usage, Worklo
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
-use super::{Driver, DriverFault, Seen, Told};
+use super::{Driver, DriverFault, Network, Seen, Told};
 use crate::tail::Tail;
 
 /// Where simulated ports begin; nothing listens on them.
@@ -131,6 +131,14 @@ impl State {
 impl Driver for Simulated {
     fn name(&self) -> &'static str {
         "simulated"
+    }
+
+    async fn network(&self, _: Uuid) -> Result<Option<Network>, DriverFault> {
+        Ok(None)
+    }
+
+    async fn networks(&self) -> Result<Vec<(Uuid, Network)>, DriverFault> {
+        Ok(Vec::new())
     }
 
     async fn launch(&self, workload: &Workload, _: &Secrets, told: &Told) -> Result<Launched, DriverFault> {

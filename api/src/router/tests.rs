@@ -54,7 +54,14 @@ fn behind_the_gates(state: State) -> Router {
 async fn let_in(mut request: extract::Request, next: Next) -> Response {
     let principal = Principal { id: uuid::Uuid::nil(), actor_type: ActorType::User, grants: Vec::new() };
     let (name, platform_role) = ("nobody".to_owned(), None);
-    let standing = Arc::new(Standing { principal, name, platform_role, requests_per_minute: 1, version: 1 });
+    let standing = Arc::new(Standing {
+        principal,
+        name,
+        platform_role,
+        requests_per_minute: 1,
+        instance: None,
+        version: 1,
+    });
     let context = request.extensions().get::<Context>().cloned().unwrap();
     let scope = Scope::Platform;
     request.extensions_mut().insert(Caller { standing, scope, operation: "test", context });

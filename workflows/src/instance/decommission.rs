@@ -21,6 +21,8 @@ use store::{
     allocations, app_instance_artifacts, app_instance_releases, app_instances, meters, registry_credentials,
     allocations, app_instance_artifacts, app_instance_releases, app_instances, outbox, registry_credentials,
     teardowns,
+    allocations, app_instance_artifacts, app_instance_heartbeats, app_instance_releases, app_instances,
+    registry_credentials, teardowns,
 };
 use uuid::Uuid;
 
@@ -256,6 +258,7 @@ async fn settle(
     instance::end_identity(conn, &now).await?;
     app_instance_artifacts::clear_all(conn, instance).await?;
     app_instance_releases::clear_all(conn, instance).await?;
+    app_instance_heartbeats::clear(conn, instance).await?;
     teardowns::collect(conn, instance).await?;
     if let Some((node, receipt)) = receipt {
         teardowns::keep_receipt(conn, instance, node, &json!(receipt)).await?;

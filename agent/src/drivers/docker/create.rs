@@ -8,7 +8,7 @@ use bollard::models::{
 };
 use node_protocol::{Secrets, Workload};
 
-use super::{CORRELATION, DIGEST, GENERATION, INSTANCE, MEMBER, PORTS};
+use super::{CORRELATION, DIGEST, GENERATION, INSTANCE, MEMBER, PORTS, scratch};
 
 const GIB: i64 = 1 << 30;
 
@@ -49,6 +49,7 @@ fn host_config(workload: &Workload) -> HostConfig {
         security_opt: Some(vec!["no-new-privileges".to_owned()]),
         readonly_rootfs: Some(workload.read_only_root),
         tmpfs: Some(HashMap::from([("/tmp".to_owned(), "rw,nosuid,nodev,size=256m".to_owned())])),
+        mounts: scratch::mounts(workload),
         network_mode: Some(Workload::network_name(workload.instance_id)),
         port_bindings: Some(bindings(workload)),
         memory: Some(memory),
@@ -116,6 +117,18 @@ mod tests {
         assert_eq!(host.pids_limit, Some(64));
         assert_eq!(host.nano_cpus, Some(1_000_000_000));
         assert_eq!(host.readonly_rootfs, Some(true));
+    }
+
+    #[test]
+    fn of_the_host_a_container_sees_the_files_it_was_given_and_cannot_change_them() {
+        let stage = Stage { digest: format!("sha256:{}", "a".repeat(64)), port: 8080 };
+        let mut workload = stage.workload(Uuid::nil(), 3);
+        workload.files.insert(Workload::PACKAGES.to_owned(), "[]".to_owned());
+        let mounts = body(&workload, &Secrets::default()).host_config.unwrap().mounts.unwrap();
+        let [mount] = mounts.as_slice() else { panic!("{mounts:?}") };
+        assert_eq!((mount.target.as_deref(), mount.read_only), (Some("/run/gpuaas"), Some(true)));
+        let own = format!("/dev/shm/gpuaas/{}", workload.container_name());
+        assert_eq!(mount.source.as_deref(), Some(own.as_str()));
     }
 
     #[test]

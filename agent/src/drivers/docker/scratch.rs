@@ -1,0 +1,77 @@
+//! The files a workload is given: a folder of its own in the host's memory, shown to the container read-only. It is the one
+//! thing of the host that a container sees; its name comes from the container's, and it goes with it.
+
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::PathBuf;
+
+use bollard::models::{Mount, MountType};
+use node_protocol::Workload;
+use uuid::Uuid;
+
+/// A file system in memory wherever there is Linux: nothing of it is ever on a disk.
+const ROOT: &str = "/dev/shm/gpuaas";
+
+/// Writes the files anew, and says how the container sees them; nothing where there are none.
+pub(super) fn write(workload: &Workload) -> io::Result<()> {
+    if workload.files.is_empty() {
+        return Ok(());
+    }
+    let folder = folder(&workload.container_name());
+    DirBuilder::new().recursive(true).mode(0o700).create(ROOT)?;
+    DirBuilder::new().recursive(true).create(&folder)?;
+    fs::set_permissions(&folder, Permissions::from_mode(0o755))?;
+    fill(&folder, &workload.files)
+}
+
+fn fill(folder: &std::path::Path, files: &BTreeMap<String, String>) -> io::Result<()> {
+    for (name, text) in files {
+        if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+            || name.starts_with('.')
+        {
+            return Err(io::Error::other(format!("{name:?} is no name of a file")));
+        }
+        let path = folder.join(name);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o444).open(&path)?;
+        file.write_all(text.as_bytes())?;
+        file.set_permissions(Permissions::from_mode(0o444))?;
+    }
+    Ok(())
+}
+
+pub(super) fn mounts(workload: &Workload) -> Option<Vec<Mount>> {
+    let mount = || Mount {
+        target: Some(Workload::FILES.to_owned()),
+        source: Some(folder(&workload.container_name()).display().to_string()),
+        typ: Some(MountType::BIND),
+        read_only: Some(true),
+        ..Mount::default()
+    };
+    (!workload.files.is_empty()).then(|| vec![mount()])
+}
+
+/// Gone is well.
+pub(super) fn remove(container: &str) -> io::Result<()> {
+    match fs::remove_dir_all(folder(container)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// What is left of an instance, by path.
+pub(super) fn of(instance: Uuid) -> Vec<String> {
+    let prefix = format!("{}-", Workload::network_name(instance));
+    let all = fs::read_dir(ROOT).into_iter().flatten().flatten();
+    let own = all.filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix));
+    own.map(|entry| entry.path().display().to_string()).collect()
+}
+
+fn folder(container: &str) -> PathBuf {
+    PathBuf::from(ROOT).join(container)
+}

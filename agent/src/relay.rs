@@ -1,0 +1,107 @@
+//! How a workload reaches the platform: the agent listens on the node's address in the instance's own network and passes
+//! on what is meant for the public API, and nothing else. Nobody gains a right by it: the workload proves itself with its
+//! own key, and the relay answers only those who are on that network.
+
+mod forward;
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::Router;
+use axum::routing::any;
+use domain::StatusReason;
+use reqwest::redirect::Policy;
+use reqwest::{Client, Url};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+use self::forward::{Way, forward};
+use crate::drivers::{Driver, DriverFault, Network};
+use crate::home::Identity;
+
+/// The same on every network, because a workload keeps the address it was started with.
+pub const PORT: u16 = 4780;
+
+pub(crate) struct Relay {
+    platform: Url,
+    issuer: String,
+    client: Client,
+    doors: Mutex<HashMap<Uuid, Door>>,
+}
+
+struct Door {
+    network: Network,
+    serving: JoinHandle<()>,
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+impl Relay {
+    pub(crate) fn new(identity: &Identity) -> Result<Relay, DriverFault> {
+        let broken =
+            |error: &dyn std::fmt::Display| DriverFault::new(StatusReason::Internal, error.to_string());
+        let platform = Url::parse(&identity.platform).map_err(|error| broken(&error))?;
+        let client = Client::builder().redirect(Policy::none()).no_proxy().build();
+        let client = client.map_err(|error| broken(&error))?;
+        Ok(Relay { platform, issuer: identity.issuer.clone(), client, doors: Mutex::default() })
+    }
+
+    /// Listens on the network, if it does not yet. Answers what a workload there must know.
+    pub(crate) async fn open(
+        &self,
+        instance: Uuid,
+        network: Network,
+    ) -> Result<BTreeMap<String, String>, DriverFault> {
+        let address = SocketAddr::new(network.gateway, PORT);
+        if !self.is_open(instance, network) {
+            let listener = TcpListener::bind(address).await.map_err(|error| {
+                let message = format!("the relay cannot listen on {address}: {error}");
+                DriverFault::new(StatusReason::PortUnavailable, message)
+            })?;
+            let way = Way { network, platform: self.platform.clone(), client: self.client.clone() };
+            let router = Router::new().fallback(any(forward)).with_state(Arc::new(way));
+            let service = router.into_make_service_with_connect_info::<SocketAddr>();
+            let serving = tokio::spawn(async move {
+                if let Err(error) = axum::serve(listener, service).await {
+                    tracing::error!(%error, "a relay has ended");
+                }
+            });
+            self.doors().insert(instance, Door { network, serving });
+        }
+        Ok(BTreeMap::from([
+            ("GPUAAS_BASE_URL".to_owned(), format!("http://{address}")),
+            ("GPUAAS_ISSUER".to_owned(), self.issuer.clone()),
+        ]))
+    }
+
+    /// Listens on the networks that are there and on no others: after a restart workloads find their relay again.
+    pub(crate) async fn follow<D: Driver>(&self, driver: &D) -> Result<(), DriverFault> {
+        // A door that opens while the engine is asked is younger than its answer, and stays.
+        let known: Vec<Uuid> = self.doors().keys().copied().collect();
+        let networks = driver.networks().await?;
+        let gone = |instance: &Uuid, door: &Door| {
+            known.contains(instance) && !networks.contains(&(*instance, door.network))
+        };
+        self.doors().retain(|instance, door| !gone(instance, door));
+        for (instance, network) in networks {
+            self.open(instance, network).await?;
+        }
+        Ok(())
+    }
+
+    fn is_open(&self, instance: Uuid, network: Network) -> bool {
+        let mut doors = self.doors();
+        doors.retain(|_, door| !door.serving.is_finished());
+        doors.get(&instance).is_some_and(|door| door.network == network)
+    }
+
+    fn doors(&self) -> MutexGuard<'_, HashMap<Uuid, Door>> {
+        self.doors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,132 @@
+//! `POST P/app-instances/{id}/heartbeat` and `/events`: what an instance says of itself, by its own identity and nobody
+//! else's. The first word of a workload is what a run waits for where the version's health is a heartbeat.
+
+use api_types::{InstanceEventType, InstanceHeartbeat, InstanceReport, InstanceReported};
+use axum::Json;
+use axum::extract::State as Shared;
+use axum::http::StatusCode;
+use domain::event::{EventType, NewEvent};
+use domain::{ErrorCode, InstanceStatus};
+use engine::EngineError;
+use node_protocol::{Outcome, Output};
+use serde_json::json;
+use sqlx::PgConnection;
+use store::app_instance_artifacts::Standing;
+use store::app_instances::AppInstance;
+use store::{app_instance_heartbeats, app_instance_releases, outbox, service_account_keys};
+
+use super::found;
+use crate::caller::Caller;
+use crate::endpoint::Endpoint;
+use crate::error::ApiError;
+use crate::node_agent::Said;
+use crate::path::Id;
+use crate::state::State;
+
+/// An event is a word, not a file.
+const MOST_BYTES: usize = 16 * 1024;
+
+pub(crate) fn heartbeat() -> Endpoint {
+    Endpoint::new("report_app_instance_heartbeat", "The instance lives; by its own identity only", live)
+        .body::<InstanceHeartbeat>()
+        .answers_nothing("Heard.")
+        .refuses(&[ErrorCode::AppInstanceNotFound, ErrorCode::StateConflict])
+}
+
+pub(crate) fn report_event() -> Endpoint {
+    Endpoint::new(
+        "report_app_instance_event",
+        "What the instance tells of itself; by its own identity only",
+        tell,
+    )
+    .body::<InstanceReport>()
+    .answers::<InstanceReported>(202, "Told on as an event of the project.")
+    .refuses(&[ErrorCode::AppInstanceNotFound, ErrorCode::StateConflict])
+}
+
+async fn live(
+    Shared(state): Shared<State>,
+    caller: Caller,
+    id: Id,
+    Said(beat): Said<InstanceHeartbeat>,
+) -> Result<StatusCode, ApiError> {
+    let mut tx = state.write().await?;
+    let instance = speaking(&mut tx, &caller, id).await?;
+    let generation = match &beat.key_id {
+        Some(key_id) => {
+            let generation =
+                service_account_keys::generation_of(&mut tx, caller.principal().id, key_id).await?;
+            generation
+                .ok_or_else(|| ApiError::invalid("/key_id", "is no key of a workload of this instance"))?
+        }
+        None => serving(&mut tx, &instance).await?,
+    };
+    hear(&state, &mut tx, &instance, generation).await?;
+    tx.commit().await?;
+    state.engine.wake();
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn tell(
+    Shared(state): Shared<State>,
+    caller: Caller,
+    id: Id,
+    Said(report): Said<InstanceReport>,
+) -> Result<(StatusCode, Json<InstanceReported>), ApiError> {
+    let size = serde_json::to_vec(&report.payload).map_err(|error| ApiError::internal(&error))?.len();
+    if size > MOST_BYTES {
+        return Err(ApiError::invalid("/payload", format!("must be at most {MOST_BYTES} bytes")));
+    }
+    let mut tx = state.write().await?;
+    let instance = speaking(&mut tx, &caller, id).await?;
+    if report.event_type == InstanceEventType::Healthy {
+        let generation = serving(&mut tx, &instance).await?;
+        hear(&state, &mut tx, &instance, generation).await?;
+    }
+    let data = json!({
+        "id": instance.id, "app_slug": instance.app_slug, "version": instance.version,
+        "event_type": report.event_type, "payload": report.payload,
+    });
+    let (owner, correlation_id) =
+        ((instance.org_id, instance.project_id), caller.context.correlation_id.to_string());
+    let event = NewEvent::of_project(owner, EventType::InstanceReported, instance.id, &data, &correlation_id);
+    let event_id = outbox::insert(&mut tx, &event).await?;
+    tx.commit().await?;
+    state.engine.wake();
+    Ok((StatusCode::ACCEPTED, Json(InstanceReported { event_id })))
+}
+
+/// An instance that has ended says nothing any more.
+async fn speaking(conn: &mut PgConnection, caller: &Caller, id: Id) -> Result<AppInstance, ApiError> {
+    let instance = found(conn, caller, id).await?;
+    let status = instance.status()?;
+    if status == InstanceStatus::Decommissioned {
+        let message = "The instance has ended.";
+        return Err(ApiError::new(ErrorCode::StateConflict, message).with("state", status.as_str()));
+    }
+    Ok(instance)
+}
+
+/// The workload that serves, or, before one does, the one that is about to.
+async fn serving(conn: &mut PgConnection, instance: &AppInstance) -> Result<i64, ApiError> {
+    let release = app_instance_releases::find(conn, instance.id, Standing::Serving).await?;
+    Ok(release.map_or(instance.generation, |release| release.generation))
+}
+
+/// Keeps the beat, and tells the run that waits for it.
+async fn hear(
+    state: &State,
+    conn: &mut PgConnection,
+    instance: &AppInstance,
+    generation: i64,
+) -> Result<(), ApiError> {
+    let Some((run, signal)) = app_instance_heartbeats::beat(conn, instance.id, generation).await? else {
+        return Ok(());
+    };
+    let healthy = json!(Outcome::Succeeded { output: Output::Healthy { tries: 0 } });
+    match state.engine.signal(conn, run, &signal, "heartbeat", &healthy).await {
+        Ok(_) | Err(EngineError::NoSuchRun(_)) => Ok(()),
+        Err(EngineError::Database(error)) => Err(error.into()),
+        Err(error) => Err(ApiError::internal(&error)),
+    }
+}
