@@ -2,6 +2,7 @@
 
 mod change;
 mod create;
+mod credentials;
 mod decommission;
 mod deploy;
 mod entitled;

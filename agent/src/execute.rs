@@ -10,6 +10,8 @@ use node_protocol::{
 use uuid::Uuid;
 
 use crate::drivers::{Driver, DriverFault, Seen, Told};
+use crate::authorized_keys;
+use crate::drivers::{Driver, DriverFault, Told};
 use crate::health;
 use crate::relay::Relay;
 
@@ -32,7 +34,10 @@ impl<D: Driver> Doing<'_, D> {
             Task::OciRemove(remove) | Task::ComposeRemove(remove) => self.remove(remove).await,
             Task::DiagHealthProbe(probe) => self.probe(probe).await,
             Task::DiagLogs(wanted) => self.logs(wanted).await,
-            Task::SshInstallAuthorizedKeys(_) | Task::AgentSelfUpdate(_) => Err(DriverFault::new(
+            Task::SshInstallAuthorizedKeys(wanted) => {
+                authorized_keys::install(wanted).map(|()| Output::KeysInstalled)
+            }
+            Task::AgentSelfUpdate(_) => Err(DriverFault::new(
                 StatusReason::TaskRejected,
                 format!("this agent does not do {}", task.kind()),
             )),
@@ -154,7 +159,8 @@ async fn asked(test: &SmokeTest, seen: &Seen) -> SmokeVerdict {
             Some(tries) => Ok(Output::Healthy { tries }),
             None => {
                 let seconds = probe.grace_seconds;
-                let said = self.driver.logs(*instance_id, member, 5, None).await.unwrap_or_default().in_words();
+                let said =
+                    self.driver.logs(*instance_id, member, 5, None).await.unwrap_or_default().in_words();
                 let message = format!("it did not serve within {seconds} s; its last words: {said}");
                 Err(DriverFault::new(StatusReason::ReadinessTimeout, message))
             }

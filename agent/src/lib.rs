@@ -4,6 +4,7 @@
 //! handed out, results survive a restart, and workloads go on while the platform or the agent is away.
 
 mod agent;
+mod authorized_keys;
 mod contract;
 mod drivers;
 mod execute;

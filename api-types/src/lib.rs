@@ -3,6 +3,7 @@
 //! One file per resource, each with serde for the wire and utoipa for the API document. The server builds its
 //! answers from these types and the command line reads them, so the two cannot drift apart.
 
+pub mod access_credential;
 pub mod allocation;
 pub mod app_instance;
 pub mod artifact;
@@ -41,11 +42,15 @@ pub mod workflow;
 pub mod wrapping;
 pub mod webhook;
 
+pub use access_credential::{
+    AccessCredential, AccessCredentialStatus, AccessCredentialType, DeliverAccessCredential,
+    DeliveredAccessCredential, NewAccessCredential, RotateAccessCredential,
+};
 pub use allocation::{Allocation, AllocationWithRun, NewAllocation};
 pub use app_instance::{
-    AppInstance, AppInstanceWithRun, InstanceAccess, InstanceArtifact, InstanceEndpoint,
-    InstanceEventType, InstanceHeartbeat, InstanceLogs, InstanceMember, InstanceReason, InstanceReport,
-    InstanceReported, NewAppInstance, TeardownReceipt, WantedResources,
+    AppInstance, AppInstanceWithRun, InstanceAccess, InstanceArtifact, InstanceEndpoint, InstanceEventType,
+    InstanceHeartbeat, InstanceLogs, InstanceMember, InstanceReason, InstanceReport, InstanceReported,
+    NewAppInstance, TeardownReceipt, WantedResources,
 };
 pub use artifact::{
     Artifact, ArtifactAccepted, ArtifactReference, ArtifactRevoked, ArtifactSlot, NewArtifact,

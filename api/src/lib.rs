@@ -5,6 +5,7 @@
 //! `gate.rs`; what a change owes besides its effect (audit, first answer), in `mutation.rs`.
 
 mod access;
+mod access_credentials;
 mod action;
 mod allocations;
 mod app_instances;

@@ -17,6 +17,9 @@ use domain::Permission::{
     AppsManifestSubmit, AppsVersionManage, AuditRead, BillingBudgetManage, BillingPriceManage,
     BillingUsageRead, BillingUsageWrite, EventsRead, IamMemberManage, IamServiceAccountManage,
     IamServiceAccountRead, NodesManage, WorkflowsOperate, WorkflowsRead,
+    AppsManifestSubmit, AppsVersionManage, AuditRead, EventsRead, IamCredentialManage, IamCredentialRead,
+    IamMemberManage, IamServiceAccountManage, IamServiceAccountRead, NodesManage, WorkflowsOperate,
+    WorkflowsRead,
 };
 use store::app_artifacts::AppArtifact;
 use store::app_instances::AppInstance;
@@ -35,6 +38,9 @@ use crate::{
     action, allocations, app_instances, artifacts, asyncapi, audit, auth, billing, body, catalog, console,
     edge, entitlements, events, federated_trusts, health, leftovers, manifest_check, manifests, me, members,
     metrics, node_agent, nodes, openapi, organizations, platform_releases, policies, prices, projects,
+    access_credentials, action, allocations, app_instances, artifacts, asyncapi, audit, auth, body, catalog,
+    console, edge, entitlements, events, federated_trusts, health, leftovers, manifest_check, manifests, me,
+    members, metrics, node_agent, nodes, openapi, organizations, platform_releases, policies, projects,
     registry, roles, schedules, service_accounts, signing_keys, submissions, traces, uploads, wait,
     workflows, wrapping,
 };
@@ -96,6 +102,12 @@ pub(crate) fn routes() -> Vec<Route> {
         get   (PROJECT,      "/federated-trusts",                  IamServiceAccountRead,   federated_trusts::list()),
         post  (PROJECT,      "/federated-trusts",                  IamServiceAccountManage, federated_trusts::create()),
         delete(PROJECT,      "/federated-trusts/{id}",             IamServiceAccountManage, federated_trusts::delete()),
+
+        get   (PROJECT,      "/access-credentials",                IamCredentialRead,       access_credentials::list()),
+        post  (PROJECT,      "/access-credentials",                IamCredentialManage,     access_credentials::create()),
+        post  (PROJECT,      "/access-credentials/{id}/rotate",    IamCredentialManage,     access_credentials::rotate()),
+        post  (PROJECT,      "/access-credentials/{id}/deliver",   IamCredentialManage,     access_credentials::deliver()),
+        post  (PROJECT,      "/access-credentials/{id}/revoke",    IamCredentialManage,     access_credentials::revoke()),
 
         get   (PROJECT,      "/app-instances",                     AppsInstanceRead,        app_instances::list()),
         post  (PROJECT,      "/app-instances",                     AppsInstanceCreate,      app_instances::create()),
@@ -319,7 +331,9 @@ impl Route {
     /// Whether the route changes something and so honours idempotency keys. What nodes and instances say of themselves is
     /// nobody's decision, and may be said twice.
     pub(crate) fn is_mutation(&self) -> bool {
-        self.method != Method::GET && !matches!(self.access, Public | Node | Instance) && self.endpoint.changes
+        self.method != Method::GET
+            && !matches!(self.access, Public | Node | Instance)
+            && self.endpoint.changes
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod admission;
 mod change;
+pub mod credentials;
 mod images;
 mod new;
 mod places;

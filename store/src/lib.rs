@@ -5,6 +5,7 @@
 //! database server itself. [`principals`] reads across the tables of identity: who may do what, at one moment;
 //! [`trace`] across all that carry a correlation id.
 
+pub mod access_credentials;
 pub mod allocations;
 pub mod app_artifacts;
 pub mod app_instance_artifacts;

@@ -1,15 +1,21 @@
-//! Opening what an intent hands over, once.
+//! Opening what is handed over wrapped, once.
 
 use axum::http::Method;
 use serde_json::Value;
 
 use crate::http::Http;
 
-/// User name and password.
-pub async fn unwrap(http: &Http, intent: &Value) -> (String, String) {
+/// All that the token of the answer's `credential` opens.
+pub async fn open(http: &Http, handed: &Value) -> Value {
     let text = |value: &Value| value.as_str().expect("text").to_owned();
-    let (token, path) = (text(&intent["credential"]["token"]), text(&intent["credential"]["unwrap_path"]));
+    let (token, path) = (text(&handed["credential"]["token"]), text(&handed["credential"]["unwrap_path"]));
     let answer = http.bearing("").send(Method::POST, &path, &[("x-vault-token", &token)], None).await;
-    let opened = answer.with(200);
-    (text(&opened["data"]["username"]), text(&opened["data"]["password"]))
+    answer.with(200)["data"].clone()
+}
+
+/// User name and password of an intent.
+pub async fn unwrap(http: &Http, intent: &Value) -> (String, String) {
+    let opened = open(http, intent).await;
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    (text(&opened["username"]), text(&opened["password"]))
 }

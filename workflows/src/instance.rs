@@ -81,6 +81,7 @@ pub struct OperateInstanceInput {
 const CHANGE_REFUSES: &[ErrorCode] = &[
     ErrorCode::VersionNotFound,
     ErrorCode::ArtifactNotFound,
+    ErrorCode::AccessCredentialNotFound,
     ErrorCode::EntitlementRequired,
     ErrorCode::PolicyDenied,
     ErrorCode::ArtifactUntrusted,

@@ -54,6 +54,7 @@ async fn admitted(conn: &mut PgConnection, instance: &AppInstance) -> Result<(),
     // An instance that was asked for while its version was open is not turned away because it is deprecated since.
     let admitted = deployment::admit(conn, place, &version, pair, Purpose::Return).await?;
     admitted.allows_again(&instance.resources)
+    deployment::credentials::require(conn, instance, &admitted.manifest.version).await
 }
 
 /// The artifacts that the instance is about to run, by digest, looked at in the registry itself.
@@ -162,6 +163,7 @@ fn reason(code: ErrorCode) -> StatusReason {
         ErrorCode::ArtifactUntrusted | ErrorCode::ArtifactNotDeployable | ErrorCode::ArtifactNotFound => {
             StatusReason::ArtifactRevoked
         }
+        ErrorCode::AccessCredentialNotFound => StatusReason::CredentialMissing,
         ErrorCode::PlacementUnsatisfiable => StatusReason::InsufficientCapacity,
         _ => StatusReason::Internal,
     }

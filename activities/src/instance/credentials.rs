@@ -1,18 +1,22 @@
-//! What a launch carries and nobody may read: the credential to pull the image, and the workload's own key. Both are made
-//! in the transaction of the task and rest only inside it, sealed for it alone.
+//! What a launch carries and nobody may read: the credential to pull the image, the workload's own key, and the secrets of the
+//! project that the version asks for. They are put together in the transaction of the task and rest only inside it, sealed
+//! for it alone.
 
 use std::collections::BTreeMap;
 
 use clients::registry::Password;
 use clients::signing::{KeyFault, SigningKey};
 use domain::Secret;
+use domain::manifest::Manifest;
 use engine::Fault;
 use node_protocol::{PullCredential, Secrets};
 use sqlx::PgConnection;
 use store::app_instance_artifacts::{self, Standing};
 use store::app_instances::AppInstance;
 use store::registry_credentials::{self, NewCredential};
-use store::{node_tasks, service_account_keys};
+use store::{
+    access_credentials, app_instance_releases, app_versions, deployment, node_tasks, service_account_keys,
+};
 use uuid::Uuid;
 
 use super::pull::LIVES_SECONDS;
@@ -29,7 +33,9 @@ impl Credentials<'_> {
     /// The id of the task they are sealed for, and the seal.
     pub(super) async fn make(&self, conn: &mut PgConnection, env: &Env) -> Result<(Uuid, String), Fault> {
         let task = Uuid::now_v7();
-        let secrets = Secrets { pull: Some(self.pull(conn).await?), env: self.identity(conn).await? };
+        let mut variables = self.bound(conn, env).await?;
+        variables.extend(self.identity(conn).await?);
+        let secrets = Secrets { pull: Some(self.pull(conn).await?), env: variables };
         let text = serde_json::to_vec(&secrets).map_err(|error| unreadable(&error))?;
         let sealer = env.signers()?.sealer();
         let sealed = sealer.seal(&Secret::new(text), &node_tasks::sealed_for(task));
@@ -51,6 +57,31 @@ impl Credentials<'_> {
         };
         registry_credentials::insert(conn, &new).await?;
         Ok(PullCredential { username: self.pull.to_string(), password: password.secret.expose().clone() })
+    }
+
+    /// The project's secrets, opened here and sealed again for the task.
+    async fn bound(&self, conn: &mut PgConnection, env: &Env) -> Result<BTreeMap<String, String>, Fault> {
+        let named = deployment::credentials::of(self.instance)?;
+        let release = app_instance_releases::find(conn, self.instance.id, Standing::Target).await?;
+        let number = release.map_or_else(|| self.instance.version.clone(), |release| release.version);
+        let version = app_versions::find(conn, &self.instance.app_slug, &number).await?;
+        let version = version.ok_or_else(|| unreadable(&"the version is gone from the catalog"))?;
+        let manifest: Manifest =
+            serde_json::from_value(version.manifest).map_err(|error| unreadable(&error))?;
+        let mut variables = BTreeMap::new();
+        for class in &manifest.version.runtime_requirements.credential_classes {
+            let Some(id) = named.get(&class.class) else { continue };
+            let sealed = access_credentials::sealed(conn, self.instance.project_id, *id).await?;
+            let gone = || {
+                Fault::terminal("credential_missing", format!("the credential {} was revoked", class.class))
+            };
+            let opened =
+                env.signers()?.sealer().open(&sealed.ok_or_else(gone)?, &access_credentials::sealed_for(*id));
+            let opened = opened.map_err(|fault| unreadable(&fault))?;
+            let text = std::str::from_utf8(opened.expose()).map_err(|error| unreadable(&error))?;
+            variables.insert(class.env.clone(), text.to_owned());
+        }
+        Ok(variables)
     }
 
     /// Where the platform is reached, the node's own relay says.

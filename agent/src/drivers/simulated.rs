@@ -42,6 +42,8 @@ struct Inner {
 struct State {
     workloads: BTreeMap<String, Seen>,
     networks: BTreeMap<Uuid, String>,
+    /// The variables that each instance was last started with.
+    given: BTreeMap<Uuid, BTreeMap<String, String>>,
     faults: VecDeque<Fault>,
     /// Removals that are still to fail.
     stubborn: u32,
@@ -72,6 +74,11 @@ impl Simulated {
     /// How often a container was really started: doing a task twice shows here.
     pub fn launches(&self) -> u64 {
         self.state().launches
+    }
+
+    /// What a variable of the instance's newest workload says, secrets included: nobody but a story asks.
+    pub fn given(&self, instance: Uuid, name: &str) -> Option<String> {
+        self.state().given.get(&instance)?.get(name).cloned()
     }
 
     /// The node lost everything it had, as after a disk was replaced.
@@ -141,7 +148,12 @@ impl Driver for Simulated {
         Ok(Vec::new())
     }
 
-    async fn launch(&self, workload: &Workload, _: &Secrets, told: &Told) -> Result<Launched, DriverFault> {
+    async fn launch(
+        &self,
+        workload: &Workload,
+        secrets: &Secrets,
+        told: &Told,
+    ) -> Result<Launched, DriverFault> {
         let fault = self.state().faults.pop_front();
         match fault {
             Some(Fault::FailNext(reason)) => {
@@ -156,6 +168,9 @@ impl Driver for Simulated {
         told.send_replace((1, 1));
         let mut state = self.state();
         let launched = state.start(workload);
+        let variables = workload.env.iter().chain(&secrets.env);
+        let variables = variables.map(|(name, value)| (name.clone(), value.clone())).collect();
+        state.given.insert(workload.instance_id, variables);
         if fault == Some(Fault::Vanish) {
             state.workloads.remove(&workload.container_name());
         }

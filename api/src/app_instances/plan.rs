@@ -29,6 +29,7 @@ use crate::state::State;
 const REFUSES: &[ErrorCode] = &[
     ErrorCode::VersionNotFound,
     ErrorCode::ArtifactNotFound,
+    ErrorCode::AccessCredentialNotFound,
     ErrorCode::EntitlementRequired,
     ErrorCode::PolicyDenied,
     ErrorCode::StateConflict,

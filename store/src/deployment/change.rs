@@ -8,7 +8,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::images::{self, Which, runtime};
-use super::{Admitted, Purpose, admit, candidate, still_usable};
+use super::{Admitted, Purpose, admit, candidate, credentials, still_usable};
 use crate::app_instance_artifacts::{self, Standing, UsedArtifact};
 use crate::app_instance_releases::{self, Release};
 use crate::app_instances::AppInstance;
@@ -46,6 +46,7 @@ pub async fn decide_change(
     let pair = (Some(parsed(&instance.operating_mode)?), Some(parsed(&instance.control_plane_scope)?));
     let place = (instance.org_id, instance.project_id);
     let admitted = admit(conn, place, &version, pair, to.purpose).await?;
+    credentials::require(conn, instance, &admitted.manifest.version).await?;
     let allocation = match instance.allocation_id {
         Some(id) => allocations::find(conn, id).await?,
         None => None,

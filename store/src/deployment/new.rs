@@ -12,6 +12,8 @@ use uuid::Uuid;
 
 use super::images::{self, Which};
 use super::{Admitted, Purpose, admit, places};
+use super::{Admitted, Purpose, admit, credentials, places};
+use crate::Refused;
 use crate::app_instance_artifacts::UsedArtifact;
 use crate::app_instance_releases::Release;
 use crate::app_versions::AppVersion;
@@ -60,6 +62,9 @@ pub async fn decide(
     let declared = &admitted.manifest.version;
     let grant = values(declared, wish)?;
     admitted.allows(&grant)?;
+    let unbound = credentials::problems(conn, place.1, declared, &wish.credentials).await?;
+    let grant = values(declared, wish, unbound)?;
+    within(&admitted, grant)?;
     let candidates = places::of_project(conn, place.1, grant.host_port).await?;
     let wanted = Wanted::of(&declared.compatibility, grant);
     let (at, matrix) = placed(&wanted, &candidates, wish.placement_intent.as_ref())?;
@@ -98,7 +103,7 @@ async fn within_budget(conn: &mut PgConnection, project: Uuid) -> Result<(), Ref
 }
 
 /// What the instance gets, or all that is wrong with what was asked for.
-fn values(declared: &Version, wish: &Wish) -> Result<Grant, Refused> {
+fn values(declared: &Version, wish: &Wish, unbound: Vec<(String, String)>) -> Result<Grant, Refused> {
     let mut wrong: Vec<(String, String)> = Vec::new();
     let mut below = |pointer: &str, problems: Vec<Problem>| {
         wrong.extend(problems.into_iter().map(|one| (format!("{pointer}{}", one.pointer), one.message)));
@@ -111,7 +116,7 @@ fn values(declared: &Version, wish: &Wish) -> Result<Grant, Refused> {
     let granted = declared.grant(wish.resources);
     let granted = granted.map_err(|problems| below("/resources", problems)).ok();
     wrong.extend(images::variant_problem(declared, wish.variant.as_deref()));
-    wrong.extend(credential_problems(declared, &wish.credentials));
+    wrong.extend(unbound);
     let ports = declared.runtime_profile.as_ref().map_or(0, |profile| profile.ports.len());
     if wish.host_port.is_some() && ports == 0 {
         wrong.push(("/resources/host_port".to_owned(), "is not taken: the version has no port".to_owned()));
@@ -139,6 +144,15 @@ fn credential_problems(declared: &Version, named: &BTreeMap<String, Uuid>) -> Ve
         wrong.push((format!("/credentials/{}", class.class), "is required".to_owned()));
     }
     wrong
+fn within(admitted: &Admitted, grant: Grant) -> Result<(), Refused> {
+    match admitted.policy.max_gpu_count {
+        Some(most) if grant.gpu_count > most => {
+            let message = format!("An instance of this project may have at most {most} GPUs.");
+            let refused = Refused::no(PolicyDenied, message).with("reason", "too_many_gpus");
+            Err(refused.with("removed", json!(admitted.policy.removed)))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The allocation that was named, or else the first that passes every predicate; with the whole matrix.

@@ -67,6 +67,7 @@ impl<'a> Fixtures<'a> {
             ("organization", name) if name.ends_with("_role") => self.role(name, fresh).await,
             ("organization", name) => self.member(name, organization, fresh).await,
             ("project", name) if name.ends_with("_member") => self.member(name, project, fresh).await,
+            ("project", name) if name.ends_with("_access_credential") => self.credential(name, fresh).await,
             ("project", name) if name.contains("service_account") => self.machine(name, fresh).await,
             ("project", "create_publish_intent") => {
                 register(self.http, &fresh, "1.0.0").await;
@@ -328,6 +329,18 @@ impl<'a> Fixtures<'a> {
         let changes = matches!(verb, "upgrade" | "rollback");
         let body = if changes { json!({ "target_version": "1.0.0" }) } else { json!({}) };
         ask(Method::POST, project(&format!("/app-instances/{id}/{verb}")), body)
+    }
+
+    async fn credential(&self, name: &str, fresh: String) -> Ask {
+        let all = project("/access-credentials");
+        let body = json!({ "name": fresh, "value": "hunter2" });
+        if name == "create_access_credential" {
+            return ask(Method::POST, all, body);
+        }
+        let id = self.make(&all, body).await;
+        let verb = name.trim_end_matches("_access_credential");
+        let body = if verb == "rotate" { json!({ "value": "hunter3" }) } else { json!({}) };
+        ask(Method::POST, format!("{all}/{id}/{verb}"), body)
     }
 
     async fn signing_key(&self, name: &str, fresh: String) -> Ask {

@@ -1,0 +1,197 @@
+//! `P/access-credentials`: secrets in the platform's custody. They come in here, are sealed at once, and leave in two ways
+//! alone: inside a launch for a node, or wrapped for somebody who may manage them.
+
+use api_types::{
+    AccessCredential, AccessCredentialStatus, AccessCredentialType, DeliverAccessCredential,
+    DeliveredAccessCredential, NewAccessCredential, Operate, Page, RotateAccessCredential, WrappedCredential,
+};
+use axum::Json;
+use axum::extract::State as Shared;
+use axum::response::Response;
+use domain::{ErrorCode, Secret};
+use serde_json::json;
+use sqlx::PgConnection;
+use store::access_credentials as table;
+use uuid::Uuid;
+
+use crate::caller::Caller;
+use crate::endpoint::Endpoint;
+use crate::error::ApiError;
+use crate::mutation::{Answer, Change, Mutation};
+use crate::paging::Paging;
+use crate::params::Params;
+use crate::path::Id;
+use crate::state::State;
+
+const FIVE_MINUTES: i32 = 300;
+const MISSING: ErrorCode = ErrorCode::AccessCredentialNotFound;
+
+pub(crate) fn list() -> Endpoint {
+    Endpoint::new("list_access_credentials", "The secrets that the platform keeps for the project", all)
+        .answers_page::<AccessCredential>("A page of credentials, revoked ones included; never what they hold.")
+}
+
+pub(crate) fn create() -> Endpoint {
+    Endpoint::new("create_access_credential", "Give a secret into the platform's custody", make)
+        .body::<NewAccessCredential>()
+        .answers::<AccessCredential>(201, "The credential, without what it holds.")
+        .refuses(&[ErrorCode::AlreadyExists])
+}
+
+pub(crate) fn rotate() -> Endpoint {
+    Endpoint::new(
+        "rotate_access_credential",
+        "Replace the secret for everything that is launched from now on",
+        turn,
+    )
+    .body::<RotateAccessCredential>()
+    .answers::<AccessCredential>(200, "The credential, one version further.")
+    .refuses(&[MISSING, ErrorCode::StateConflict])
+}
+
+pub(crate) fn deliver() -> Endpoint {
+    Endpoint::new("deliver_access_credential", "Hand the secret over, wrapped, to be fetched once", hand_over)
+        .body::<DeliverAccessCredential>()
+        .answers::<DeliveredAccessCredential>(200, "A token that opens the secret once, told this once.")
+        .refuses(&[MISSING, ErrorCode::StateConflict])
+}
+
+pub(crate) fn revoke() -> Endpoint {
+    Endpoint::new("revoke_access_credential", "Forget the secret; nothing is launched with it any more", end)
+        .body::<Operate>()
+        .answers::<AccessCredential>(200, "The credential, revoked.")
+        .refuses(&[MISSING])
+}
+
+async fn all(
+    Shared(state): Shared<State>,
+    caller: Caller,
+    mut params: Params,
+) -> Result<Json<Page<AccessCredential>>, ApiError> {
+    let paging = Paging::read(&mut params, "ac1");
+    params.finish()?;
+    let mut tx = state.read().await?;
+    let rows = table::list(&mut tx, place(&caller)?.1, paging.slice()).await?;
+    tx.rollback().await?;
+    Ok(Json(paging.page(rows, |row| row.id, shown)))
+}
+
+async fn make(
+    Shared(state): Shared<State>,
+    mut change: Mutation<NewAccessCredential>,
+) -> Result<Response, ApiError> {
+    let (org_id, project_id) = place(&change.caller)?;
+    let id = Uuid::now_v7();
+    let sealed = seal(&state, id, &change.body.value)?;
+    let new = table::NewAccessCredential {
+        id,
+        org_id,
+        project_id,
+        name: &change.body.name,
+        kind: change.body.kind.as_str(),
+        sealed: &sealed,
+        created_by: change.caller.principal().id,
+    };
+    let made = shown(table::insert(&mut change.tx, &new).await?);
+    let location = format!("/api/v1/projects/{project_id}/access-credentials/{id}");
+    let told = Change::of("access_credential", id).to(&made);
+    change.commit(told, Answer::created(location, &made)?).await
+}
+
+async fn turn(
+    Shared(state): Shared<State>,
+    id: Id,
+    mut change: Mutation<RotateAccessCredential>,
+) -> Result<Response, ApiError> {
+    let before = in_custody(&mut change.tx, &change.caller, id).await?;
+    let sealed = seal(&state, before.id, &change.body.value)?;
+    let after = shown(table::rotate(&mut change.tx, before.id, &sealed).await?);
+    let reason = change.body.reason.take();
+    let told = Change::of("access_credential", after.id).from(&before).to(&after).because(reason);
+    change.commit(told, Answer::ok(&after)?).await
+}
+
+async fn hand_over(
+    Shared(state): Shared<State>,
+    id: Id,
+    mut change: Mutation<DeliverAccessCredential>,
+) -> Result<Response, ApiError> {
+    let depot = state.depot()?;
+    let kept = in_custody(&mut change.tx, &change.caller, id).await?;
+    let sealed = table::sealed(&mut change.tx, kept.project_id, kept.id).await?;
+    let sealed = sealed.ok_or_else(|| ApiError::internal(&"a credential in custody has no seal"))?;
+    let value = open(&state, kept.id, &sealed)?;
+    let secret = json!({ "name": kept.name, "value": value.expose() });
+    let ttl_seconds = change.body.ttl_seconds.unwrap_or(FIVE_MINUTES);
+    let handed = depot.hand_over(&mut change.tx, &secret, "access-credential", ttl_seconds).await?;
+    let answer = DeliveredAccessCredential {
+        id: kept.id,
+        version: kept.version,
+        credential: WrappedCredential {
+            mode: "wrapped".to_owned(),
+            token: Some(handed.token.expose().clone()),
+            unwrap_path: handed.unwrap_path,
+        },
+    };
+    let reason = change.body.reason.take();
+    let told = Change::of("access_credential", kept.id).to(&kept).because(reason);
+    change.commit(told, Answer::ok(&answer)?.once(&["credential.token"])).await
+}
+
+async fn end(id: Id, mut change: Mutation<Operate>) -> Result<Response, ApiError> {
+    let before = found(&mut change.tx, &change.caller, id).await?;
+    let after = shown(table::revoke(&mut change.tx, before.id).await?);
+    let reason = change.body.reason.take();
+    let told = Change::of("access_credential", after.id).from(&before).to(&after).because(reason);
+    change.commit(told, Answer::ok(&after)?).await
+}
+
+async fn found(conn: &mut PgConnection, caller: &Caller, id: Id) -> Result<AccessCredential, ApiError> {
+    let row = table::find_locked(conn, place(caller)?.1, id.or(MISSING)?).await?;
+    row.map(shown).ok_or_else(|| ApiError::plain(MISSING))
+}
+
+/// One that was not revoked.
+async fn in_custody(conn: &mut PgConnection, caller: &Caller, id: Id) -> Result<AccessCredential, ApiError> {
+    let credential = found(conn, caller, id).await?;
+    if credential.status == AccessCredentialStatus::Revoked {
+        let refused = ApiError::new(ErrorCode::StateConflict, "The credential was revoked.");
+        return Err(refused.with("state", "revoked").with("allowed_actions", json!([])));
+    }
+    Ok(credential)
+}
+
+fn seal(state: &State, id: Uuid, value: &Secret<String>) -> Result<String, ApiError> {
+    let bytes = Secret::new(value.expose().clone().into_bytes());
+    state.keys.sealer.seal(&bytes, &table::sealed_for(id)).map_err(|fault| ApiError::internal(&fault))
+}
+
+fn open(state: &State, id: Uuid, sealed: &str) -> Result<Secret<String>, ApiError> {
+    let opened = state.keys.sealer.open(sealed, &table::sealed_for(id));
+    let opened = opened.map_err(|fault| ApiError::internal(&fault))?;
+    let text = String::from_utf8(opened.expose().clone());
+    text.map(Secret::new).map_err(|_| ApiError::internal(&"a secret in custody is no text"))
+}
+
+fn place(caller: &Caller) -> Result<(Uuid, Uuid), ApiError> {
+    let place = caller.scope.org().zip(caller.scope.project());
+    place.ok_or_else(|| ApiError::internal(&"a route of projects outside of one"))
+}
+
+fn shown(row: table::AccessCredential) -> AccessCredential {
+    let revoked = row.revoked_at.is_some();
+    let is_key = row.kind == AccessCredentialType::SshKey.as_str();
+    AccessCredential {
+        id: row.id,
+        org_id: row.org_id,
+        project_id: row.project_id,
+        name: row.name,
+        kind: if is_key { AccessCredentialType::SshKey } else { AccessCredentialType::Secret },
+        status: if revoked { AccessCredentialStatus::Revoked } else { AccessCredentialStatus::Active },
+        version: row.version,
+        created_by: row.created_by,
+        created_at: row.created_at,
+        rotated_at: row.rotated_at,
+        revoked_at: row.revoked_at,
+    }
+}
