@@ -6,6 +6,7 @@ mod credentials;
 mod decommission;
 mod deploy;
 mod entitled;
+mod drift;
 mod logs;
 mod nodes;
 mod reads;

@@ -28,6 +28,8 @@ pub struct Settings {
     pub poll: Duration,
     /// The longest pause after the platform did not answer.
     pub longest_pause: Duration,
+    /// Reports come at least this often, whatever the platform asks for.
+    pub longest_beat: Duration,
     /// So many tasks are done at once.
     pub at_once: usize,
 }
@@ -38,6 +40,7 @@ impl Settings {
             agent_version: agent_version.to_owned(),
             poll: Duration::from_secs(30),
             longest_pause: Duration::from_secs(15),
+            longest_beat: Duration::from_secs(60),
             at_once: 16,
         }
     }
@@ -260,7 +263,8 @@ impl<D: Driver> Inner<D> {
             match report::heartbeat(&self.driver, &self.journal, &self.settings.agent_version).await {
                 Ok(beat) => match self.platform.heartbeat(&beat).await {
                     Ok(answer) => {
-                        every = Duration::from_secs(u64::from(answer.heartbeat_seconds.max(1)));
+                        let asked = Duration::from_secs(u64::from(answer.heartbeat_seconds.max(1)));
+                        every = asked.min(self.settings.longest_beat);
                         self.follow(&answer.keyring);
                     }
                     Err(fault) => tracing::warn!(%fault, "the heartbeat was not heard"),

@@ -108,6 +108,7 @@ impl RunningAgent {
         let settings = Settings {
             poll: Duration::from_secs(5),
             longest_pause: Duration::from_millis(100),
+            longest_beat: Duration::from_millis(200),
             ..Settings::new("test")
         };
         let clock = Arc::clone(&http.realm.clock);

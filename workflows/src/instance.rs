@@ -4,6 +4,7 @@ mod change;
 pub mod decommission;
 pub mod deploy;
 mod explain;
+pub mod reconcile;
 mod retry;
 mod rollback;
 mod switch;

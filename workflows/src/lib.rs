@@ -27,7 +27,9 @@ use self::billing::rollup::{self, RollUpUsage};
 use self::check_promises::{CheckPromises, NIGHTLY};
 use self::instance::decommission::DecommissionInstance;
 use self::instance::deploy::DeployInstance;
+use self::instance::reconcile::ReconcileInstance;
 use self::instance::{RollbackInstance, UpgradeInstance};
+use self::reconcilers::drift::{MINUTELY, WatchDrift};
 use self::reconcilers::lost_nodes::{QUARTER_MINUTELY, WatchNodes};
 use self::reconcilers::retention::{ClearAway, HOURLY};
 use self::reconcilers::old_events::{self, ForgetEvents};
@@ -49,6 +51,8 @@ pub fn registry() -> Registry<Env> {
         .with::<RollUpUsage>()
         .with::<RerateUsage>()
         .with::<ProveLedgers>()
+        .with::<WatchDrift>()
+        .with::<ReconcileInstance>()
         .with::<PromoteVersion>()
         .with::<Retirement>()
         .with::<Promotion>()
@@ -68,6 +72,7 @@ pub async fn declare_schedules(engine: &Engine) -> Result<(), ScheduleError> {
     engine.ensure_schedule(&mut transaction, &accrue::MINUTELY, &AccrueAllocations {}).await?;
     engine.ensure_schedule(&mut transaction, &rollup::MINUTELY, &RollUpUsage {}).await?;
     engine.ensure_schedule(&mut transaction, &prove::NIGHTLY, &ProveLedgers {}).await?;
+    engine.ensure_schedule(&mut transaction, &MINUTELY, &WatchDrift {}).await?;
     transaction.commit().await?;
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! Upgrading, rolling back, giving an allocation back and watching nodes survive being struck anywhere, as deploying does.
+//! Upgrading, rolling back, giving an allocation back, watching nodes and bringing back what drifted survive being struck
+//! anywhere, as deploying does.
 
 use std::sync::Arc;
 
@@ -10,12 +11,13 @@ use engine::testing::{Check, check_workflow};
 use futures::future::BoxFuture;
 use uuid::Uuid;
 use workflows::allocation::ReleaseAllocation;
+use workflows::instance::reconcile::ReconcileInstance;
 use workflows::instance::{RollbackInstance, Shift, UpgradeInstance};
 use workflows::reconcilers::lost_nodes::WatchNodes;
 
 use super::catalog::furnish;
 use super::instance::begin_anew;
-use super::{ALLOCATION, INSTANCE};
+use super::{ALLOCATION, INSTANCE, NODE};
 use crate::support::database::TestDatabase;
 
 /// From the version that serves to the other one.
@@ -111,6 +113,40 @@ async fn watching_nodes_survives_being_struck_anywhere() {
     .unwrap();
     assert!(0 < told && told <= runs, "{runs} runs told {told} times of the node that each of them lost");
     database.drop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bringing_back_what_drifted_survives_being_struck_anywhere() {
+    let database = TestDatabase::new().await;
+    furnish(&database.pool()).await;
+    check_workflow(Check {
+        database: database.options.clone(),
+        workflow: ReconcileInstance { instance: INSTANCE, node_id: NODE },
+        fresh_env: drifted,
+        leftovers: |_env| Vec::new(),
+        while_waiting: report,
+    })
+    .await;
+    database.drop().await;
+}
+
+/// What serves stands still, and something is there beside it.
+fn drifted(engine: &Engine) -> Arc<Env> {
+    let env = begin_anew(engine, "running", true);
+    at_once(run(
+        engine,
+        r#"update nodes set status = 'active', report = '{ "workloads": [
+            { "instance_id": "00000000-0000-0000-0000-000000000019", "member": "main", "generation": 2, "state": "exited",
+              "health": "unknown", "usage": { "cpu_milliseconds": 0, "memory_bytes": 0 } },
+            { "instance_id": "00000000-0000-0000-0000-000000000019", "member": "main", "generation": 1, "state": "running",
+              "health": "unknown", "usage": { "cpu_milliseconds": 0, "memory_bytes": 0 } }] }'"#,
+    ));
+    env
+}
+
+/// The node goes on reporting.
+fn report(engine: Engine, _: Uuid) -> BoxFuture<'static, ()> {
+    Box::pin(async move { run(&engine, "update nodes set report_sequence = report_sequence + 2").await })
 }
 
 /// An instance stands on the allocation; somebody else takes it away.

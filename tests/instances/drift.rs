@@ -1,0 +1,112 @@
+//! What a node has differs from what should be there: it is brought back, or told, and only by a run of the instance's own
+//! that has looked for itself.
+
+use agent::{Driver, Simulated};
+use engine::Start;
+use node_protocol::{ControlAction, Secrets, WorkloadState};
+use serde_json::json;
+use uuid::Uuid;
+use workflows::reconcilers::drift::WatchDrift;
+
+use crate::support::agent::RunningAgent;
+use crate::support::docker::PORT;
+use crate::support::platform::{Platform, profile};
+
+/// A node, and an instance that runs there.
+async fn running(driver: &Simulated) -> (Platform, RunningAgent, Uuid) {
+    let platform = Platform::new().await;
+    let (agent, allocation) = platform.node("gpu-1", driver, 4).await;
+    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
+    platform.succeeds(run).await;
+    (platform, agent, id)
+}
+
+/// A container of this generation that nobody asked for.
+async fn plant(driver: &Simulated, instance: Uuid, generation: i64) {
+    let stage = agent::Stage { digest: format!("sha256:{}", "b".repeat(64)), port: PORT };
+    let (told, _) = tokio::sync::watch::channel((0, 0));
+    driver.launch(&stage.workload(instance, generation), &Secrets::default(), &told).await.unwrap();
+}
+
+async fn states(driver: &Simulated, instance: Uuid) -> Vec<(i64, WorkloadState)> {
+    let seen = driver.seen().await.unwrap();
+    let own = seen.into_iter().filter(|seen| seen.instance_id == instance);
+    own.map(|seen| (seen.generation, seen.state)).collect()
+}
+
+/// Waits until the node has reported twice more, looks, and waits for the runs that this sets off. Answers how many.
+async fn look(platform: &Platform, node: Uuid) -> i64 {
+    let seen: i64 = sqlx::query_scalar("select report_sequence from nodes where id = $1")
+        .bind(node)
+        .fetch_one(&platform.story.pool)
+        .await
+        .unwrap();
+    let words = [(seen + 2).to_string()];
+    let later = "select report_sequence >= ($2::text[])[1]::bigint from nodes where id = $1";
+    platform.story.until_true("the node reports", later, node, &[&words[0]]).await;
+    let options = Start { correlation_id: "c-drift".into(), ..Start::default() };
+    let mut tx = platform.story.pool.begin().await.unwrap();
+    let mut run = platform.story.engine.start(&mut tx, &WatchDrift {}, options).await.unwrap();
+    tx.commit().await.unwrap();
+    run.begin();
+    platform.succeeds(run.id).await;
+    let runs: Vec<Uuid> = sqlx::query_scalar(
+        "select id from engine.run where kind = 'instance.reconcile' and finished_at is null",
+    )
+    .fetch_all(&platform.story.pool)
+    .await
+    .unwrap();
+    for run in runs {
+        platform.succeeds(run).await;
+    }
+    sqlx::query_scalar("select count(*) from engine.run where kind = 'instance.reconcile'")
+        .fetch_one(&platform.story.pool)
+        .await
+        .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_stands_still_is_started_and_what_nobody_wants_is_taken_away() {
+    let driver = Simulated::new();
+    let (platform, agent, id) = running(&driver).await;
+    assert_eq!(look(&platform, agent.id).await, 0, "what is as it should be is left alone");
+    driver.control(id, 1, ControlAction::Stop).await.unwrap();
+    plant(&driver, id, 7).await;
+    let stranger = Uuid::now_v7();
+    plant(&driver, stranger, 1).await;
+    assert_eq!(look(&platform, agent.id).await, 1);
+    assert_eq!(states(&driver, id).await, [(1, WorkloadState::Running)]);
+    assert_eq!(states(&driver, stranger).await.len(), 1, "what is not the platform's is nobody's to touch");
+    assert_eq!(platform.instance(id).await["status"], "running");
+    let held = ["cpu_core 1", "gpu 1", "memory_gib 1", "port 1", "service_account 1", "workload 1"];
+    assert_eq!(platform.held(id).await, held);
+    agent.end().await;
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_workload_that_is_gone_fails_its_instance_and_a_retry_brings_it_back() {
+    let driver = Simulated::new();
+    let (platform, agent, id) = running(&driver).await;
+    driver.vanish();
+    assert_eq!(look(&platform, agent.id).await, 1);
+    let lost = platform.instance(id).await;
+    assert_eq!((&lost["status"], &lost["status_reason"]["kind"]), (&json!("failed"), &json!("blocked")));
+    let retried = platform.act(id, "retry", json!({})).await;
+    assert_eq!(retried["status"], "running");
+    agent.end().await;
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_left_of_an_ended_instance_is_taken_away() {
+    let driver = Simulated::new();
+    let (platform, agent, id) = running(&driver).await;
+    platform.decommission(id).await;
+    plant(&driver, id, 1).await;
+    assert_eq!(look(&platform, agent.id).await, 1);
+    assert_eq!(states(&driver, id).await, []);
+    assert_eq!(driver.leftovers(id).await, Ok(vec![]));
+    agent.end().await;
+    platform.end().await;
+}

@@ -1,0 +1,149 @@
+//! `instance.reconcile`: what a node has of an instance is brought to what it should be. The run holds the instance's target, so
+//! nothing else acts on it, and believes only a report that was taken after it began: what an earlier one shows may have been
+//! changed by the run before.
+
+use std::time::Duration;
+
+use activities::Env;
+use activities::instance::{self, RemoveStray, RestartWorkload};
+use domain::{EventType, InstanceStatus, StatusReason};
+use engine::{Fault, Halt, OnExhausted, PlannedStep, Run, Workflow};
+use node_protocol::Outcome;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sqlx::PgConnection;
+use store::app_instance_artifacts::Standing;
+use store::app_instances::{self, Why};
+use store::{app_instance_releases, nodes};
+use uuid::Uuid;
+
+use super::switch::release_old;
+use super::{Told, answer};
+use crate::reconcilers::drift::{Findings, compare, workloads};
+
+const ANSWERS_WITHIN: Duration = Duration::from_secs(10 * 60);
+/// A report may have been on its way when the run began; the one after it was taken later.
+const REPORTS_LATER: i64 = 2;
+const FIRST_LOOK: Duration = Duration::from_secs(1);
+const BETWEEN_LOOKS: Duration = Duration::from_secs(10);
+/// A node that is silent for so many looks is the watch's to give up.
+const LOOKS: u32 = 12;
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ReconcileInstance {
+    pub instance: Uuid,
+    pub node_id: Uuid,
+}
+
+impl Workflow for ReconcileInstance {
+    const NAME: &'static str = "instance.reconcile";
+    const PLAN: &'static [PlannedStep] = &[
+        PlannedStep::transact("note_report"),
+        PlannedStep::wait("node_reported"),
+        PlannedStep::transact("look"),
+        PlannedStep::activity("remove_stray"),
+        PlannedStep::wait("stray_removed"),
+        PlannedStep::transact("release_strays"),
+        PlannedStep::activity("restart_workload"),
+        PlannedStep::wait("workload_restarted"),
+        PlannedStep::transact("mark_missing"),
+    ];
+    const ON_EXHAUSTED: OnExhausted = OnExhausted::Unwind;
+    type Env = Env;
+
+    async fn run(&self, run: &mut Run<Env>) -> Result<(), Halt> {
+        run.pivot();
+        let Some(found) = self.look(run).await? else {
+            return run.output(&json!({ "node": "silent" })).await;
+        };
+        self.remove_strays(run, &found).await?;
+        if let Some(serving) = found.stopped {
+            run.step(RestartWorkload { instance: self.instance, node_id: self.node_id, serving }).await?;
+            answer(run, "workload_restarted", ANSWERS_WITHIN).await?;
+        }
+        if found.missing {
+            let (instance, told) = (self.instance, Told::of(run));
+            run.transact("mark_missing", move |conn| {
+                let told = told.clone();
+                Box::pin(async move { mark_missing(conn, instance, &told).await })
+            })
+            .await?;
+        }
+        run.output(&found).await
+    }
+}
+
+impl ReconcileInstance {
+    /// What a report shows that was taken after this run began; `None` when none came.
+    async fn look(&self, run: &mut Run<Env>) -> Result<Option<Findings>, Halt> {
+        let ReconcileInstance { instance, node_id } = *self;
+        let seen: i64 =
+            run.transact("note_report", move |conn| Box::pin(sequence(conn, instance, node_id))).await?;
+        let mut pause = FIRST_LOOK;
+        for look in 0..LOOKS {
+            let _: Option<Value> = run.wait_until("node_reported", look, pause).await?;
+            let after = seen + REPORTS_LATER;
+            let found: Option<Findings> = run
+                .transact_for("look", look, move |conn| Box::pin(findings(conn, instance, node_id, after)))
+                .await?;
+            if found.is_some() {
+                return Ok(found);
+            }
+            pause = BETWEEN_LOOKS;
+        }
+        Ok(None)
+    }
+
+    /// What the strays held is given back only with the node's word that they are gone.
+    async fn remove_strays(&self, run: &mut Run<Env>, found: &Findings) -> Result<(), Halt> {
+        let ReconcileInstance { instance, node_id } = *self;
+        let mut gone = !found.strays.is_empty();
+        for stray in &found.strays {
+            let remove = RemoveStray { instance, node_id, stray: *stray, for_good: found.ended };
+            run.step_for(stray, remove).await?;
+            let outcome: Option<Outcome> = run.wait_until("stray_removed", stray, ANSWERS_WITHIN).await?;
+            gone &= matches!(outcome, Some(Outcome::Succeeded { .. }));
+        }
+        if !gone || found.ended {
+            return Ok(());
+        }
+        let told = Told::of(run);
+        run.transact("release_strays", move |conn| {
+            let told = told.clone();
+            Box::pin(async move { release_old(conn, instance, node_id, true, &told).await })
+        })
+        .await
+    }
+}
+
+async fn sequence(conn: &mut PgConnection, instance: Uuid, node: Uuid) -> Result<i64, Fault> {
+    instance::held(conn, instance).await?;
+    Ok(nodes::find(conn, node).await?.map_or(0, |node| node.report_sequence))
+}
+
+async fn findings(
+    conn: &mut PgConnection,
+    instance: Uuid,
+    node: Uuid,
+    after: i64,
+) -> Result<Option<Findings>, Fault> {
+    let now = instance::held(conn, instance).await?;
+    let Some(node) = nodes::find(conn, node).await?.filter(|node| node.report_sequence >= after) else {
+        return Ok(None);
+    };
+    let serving = app_instance_releases::find(conn, instance, Standing::Serving).await?;
+    let serving = serving.map(|serving| serving.generation);
+    Ok(Some(compare(instance, now.status()?, serving, &workloads(&node))))
+}
+
+/// It is not there to be started: somebody took it away behind the platform's back, or the node lost it.
+async fn mark_missing(conn: &mut PgConnection, instance: Uuid, told: &Told) -> Result<(), Fault> {
+    instance::held(conn, instance).await?;
+    let message = "the workload is gone from its node; a retry starts it anew".to_owned();
+    let why = Why { reason: StatusReason::Internal, message };
+    let (from, to) = (InstanceStatus::Running, InstanceStatus::Failed);
+    if app_instances::move_to(conn, instance, from, to, Some(&why)).await? {
+        instance::tell(conn, instance, EventType::InstanceFailed, "reconcile", &told.correlation_id).await?;
+    }
+    Ok(())
+}

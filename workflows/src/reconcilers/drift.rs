@@ -1,0 +1,210 @@
+//! What nodes report is held against what should be there. This only looks: whatever differs is given to a run of the
+//! instance's own, which looks again before it acts. A container whose instance is not the platform's is nobody's to touch.
+
+use activities::Env;
+use domain::{InstanceStatus, NodeStatus};
+use engine::{
+    Activity, Call, EngineError, Fault, Halt, Missed, OnExhausted, Overlap, PlannedStep, Run, Schedule,
+    Start, StartError, Workflow,
+};
+use node_protocol::{WorkloadReport, WorkloadState};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sqlx::PgConnection;
+use store::app_instance_artifacts::Standing;
+use store::nodes::{self, Node};
+use store::{Slice, app_instance_releases, app_instances};
+use uuid::Uuid;
+
+use crate::action::Subject;
+use crate::instance::reconcile::ReconcileInstance;
+
+/// A look that was missed is not made up for: the next one sees the same.
+pub const MINUTELY: Schedule =
+    Schedule { name: "drift", cron: "30 * * * * *", missed: Missed::Skip, overlap: Overlap::Skip };
+
+const PAGE: i64 = 200;
+
+/// How a node differs from what should be there of one instance.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Findings {
+    /// The workload that should serve stands still.
+    pub stopped: Option<i64>,
+    /// It is not there at all.
+    pub missing: bool,
+    /// Workloads that are there and should not be.
+    pub strays: Vec<i64>,
+    /// Whether the instance has ended, so that nothing of it should be there.
+    pub ended: bool,
+}
+
+impl Findings {
+    pub fn is_drift(&self) -> bool {
+        self.missing || self.stopped.is_some() || !self.strays.is_empty()
+    }
+}
+
+/// Only what rests is judged: an instance that changes has a run of its own that knows better.
+pub fn compare(
+    instance: Uuid,
+    status: InstanceStatus,
+    serving: Option<i64>,
+    seen: &[WorkloadReport],
+) -> Findings {
+    let own = || seen.iter().filter(move |workload| workload.instance_id == instance);
+    let strays = |wanted: Option<i64>| {
+        let mut strays: Vec<i64> =
+            own().map(|one| one.generation).filter(|one| Some(*one) != wanted).collect();
+        strays.sort_unstable();
+        strays.dedup();
+        strays
+    };
+    match (status, serving) {
+        (InstanceStatus::Running, Some(wanted)) => {
+            let there = own().find(|workload| workload.generation == wanted);
+            let stands = there.is_some_and(|workload| workload.state != WorkloadState::Running);
+            let stopped = stands.then_some(wanted);
+            Findings { stopped, missing: there.is_none(), strays: strays(serving), ended: false }
+        }
+        (InstanceStatus::Decommissioned, _) => {
+            Findings { strays: strays(None), ended: true, ..Findings::default() }
+        }
+        _ => Findings::default(),
+    }
+}
+
+/// What a node reported last.
+pub fn workloads(node: &Node) -> Vec<WorkloadReport> {
+    let report = node.report.clone().unwrap_or(Value::Null);
+    serde_json::from_value(report["workloads"].clone()).unwrap_or_default()
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct WatchDrift {}
+
+impl Workflow for WatchDrift {
+    const NAME: &'static str = "platform.watch_drift";
+    const PLAN: &'static [PlannedStep] = &[PlannedStep::activity("reconcile_what_differs")];
+    const ON_EXHAUSTED: OnExhausted = OnExhausted::Unwind;
+    type Env = Env;
+
+    async fn run(&self, run: &mut Run<Env>) -> Result<(), Halt> {
+        let started = run.step(ReconcileWhatDiffers {}).await?;
+        run.output(&json!({ "instances": started })).await
+    }
+}
+
+/// Starts a run for every instance that differs and that nothing else acts on.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ReconcileWhatDiffers {}
+
+impl Activity for ReconcileWhatDiffers {
+    const NAME: &'static str = "reconcile_what_differs";
+    type Env = Env;
+    type Output = Vec<Uuid>;
+
+    async fn run(&self, env: &Env, call: &Call) -> Result<Vec<Uuid>, Fault> {
+        let (mut after, mut started) = (None, Vec::new());
+        loop {
+            let mut conn = env.pool().acquire().await?;
+            let page = nodes::list(&mut conn, Slice { after, limit: PAGE }).await?;
+            after = page.last().map(|node| node.id);
+            for node in &page {
+                if matches!(node.status()?, NodeStatus::Active | NodeStatus::Drained) {
+                    for instance in differing(&mut conn, node).await? {
+                        started.extend(reconcile(env, &mut conn, instance, node.id, call).await?);
+                    }
+                }
+            }
+            if after.is_none() {
+                env.engine().wake();
+                return Ok(started);
+            }
+        }
+    }
+}
+
+async fn differing(conn: &mut PgConnection, node: &Node) -> Result<Vec<Uuid>, Fault> {
+    let seen = workloads(node);
+    let mut about = app_instances::on_node(conn, node.id, InstanceStatus::Running).await?;
+    about.extend(seen.iter().map(|workload| workload.instance_id));
+    about.sort_unstable();
+    about.dedup();
+    let mut differing = Vec::new();
+    for instance in app_instances::of(conn, &about).await? {
+        let serving = app_instance_releases::find(conn, instance.id, Standing::Serving).await?;
+        let serving = serving.map(|serving| serving.generation);
+        if compare(instance.id, instance.status()?, serving, &seen).is_drift() {
+            differing.push(instance.id);
+        }
+    }
+    Ok(differing)
+}
+
+/// `None` where another run acts on the instance: the next look sees what that leaves.
+async fn reconcile(
+    env: &Env,
+    conn: &mut PgConnection,
+    id: Uuid,
+    node_id: Uuid,
+    call: &Call,
+) -> Result<Option<Uuid>, Fault> {
+    let Some(instance) = app_instances::find(conn, id).await? else { return Ok(None) };
+    let options = Start {
+        project_id: instance.project_id,
+        org_id: Some(instance.org_id),
+        correlation_id: call.correlation_id.to_string(),
+        target: Some(instance.target()),
+        ..Start::default()
+    };
+    let mut tx = sqlx::Connection::begin(conn).await?;
+    match env.engine().start(&mut tx, &ReconcileInstance { instance: id, node_id }, options).await {
+        Ok(_) => {
+            tx.commit().await?;
+            Ok(Some(id))
+        }
+        Err(StartError::TargetBusy(_)) => Ok(None),
+        Err(StartError::Engine(EngineError::Database(error))) => Err(error.into()),
+        Err(other) => Err(Fault::retry("not_started", other.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use node_protocol::{Health, Usage};
+
+    const INSTANCE: Uuid = Uuid::from_u128(1);
+
+    fn seen(instance: Uuid, generation: i64, state: WorkloadState) -> WorkloadReport {
+        let (member, health, usage) = ("main".to_owned(), Health::Unknown, Usage::default());
+        WorkloadReport { instance_id: instance, member, generation, state, health, usage }
+    }
+
+    #[test]
+    fn what_serves_and_nothing_else_is_no_drift() {
+        let all =
+            [seen(INSTANCE, 3, WorkloadState::Running), seen(Uuid::from_u128(2), 1, WorkloadState::Exited)];
+        assert!(!compare(INSTANCE, InstanceStatus::Running, Some(3), &all).is_drift());
+    }
+
+    #[test]
+    fn what_stands_still_is_missing_or_strays_is_told_apart() {
+        let all = [seen(INSTANCE, 2, WorkloadState::Running), seen(INSTANCE, 3, WorkloadState::Exited)];
+        let found = compare(INSTANCE, InstanceStatus::Running, Some(3), &all);
+        assert_eq!((found.stopped, found.missing, found.strays), (Some(3), false, vec![2]));
+        let found = compare(INSTANCE, InstanceStatus::Running, Some(4), &all);
+        assert_eq!((found.stopped, found.missing, found.strays), (None, true, vec![2, 3]));
+        let ended = compare(INSTANCE, InstanceStatus::Decommissioned, None, &all);
+        assert_eq!((ended.missing, ended.strays), (false, vec![2, 3]));
+    }
+
+    #[test]
+    fn an_instance_that_changes_is_left_to_its_run() {
+        for status in [InstanceStatus::Deploying, InstanceStatus::Upgrading, InstanceStatus::Decommissioning]
+        {
+            let all = [seen(INSTANCE, 9, WorkloadState::Exited)];
+            assert!(!compare(INSTANCE, status, Some(3), &all).is_drift(), "{status}");
+        }
+    }
+}
