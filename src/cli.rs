@@ -9,11 +9,14 @@ pub mod completions;
 pub mod config;
 pub mod down;
 pub mod entitle;
+pub mod events;
 pub mod explain;
 pub mod init;
 pub mod lifecycle;
 pub mod login;
+pub mod logs;
 pub mod matrix;
+pub mod mcp;
 pub mod open;
 pub mod output;
 pub mod pick;
@@ -28,6 +31,7 @@ pub mod rollback;
 pub mod session;
 pub mod sse;
 pub mod steps;
+pub mod trace;
 pub mod up;
 pub mod upgrade;
 pub mod validate;
@@ -86,6 +90,12 @@ pub enum Verb {
     Ps(ps::PsArgs),
     /// Open an instance in a browser, by a tunnel where it takes one
     Open(open::OpenArgs),
+    /// What an instance wrote last
+    Logs(logs::LogsArgs),
+    /// What the project was told
+    Events(events::EventsArgs),
+    /// Everything that one request set off, as a timeline
+    Trace(trace::TraceArgs),
     /// Bring an instance to another version
     Upgrade(upgrade::UpgradeArgs),
     /// Bring an instance back to what ran before
@@ -112,6 +122,8 @@ pub enum Verb {
     Init(init::InitArgs),
     /// Check manifests on this machine, without a server
     Validate(validate::ValidateArgs),
+    /// The platform as tools for an agent, over stdin and stdout
+    Mcp,
     /// What an error code means and what to do
     Explain(explain::ExplainArgs),
     /// Completions for your shell
@@ -146,6 +158,10 @@ pub async fn run(verb: &Verb, args: &ClientArgs, format: Format) -> Result<(), F
         Verb::Ps(ps) => ps::run(ps, &client, format).await,
         Verb::Open(open) => open::run(open, &client, format).await,
         Verb::Receipt(receipt) => receipt::run(receipt, &client, format).await,
+        Verb::Logs(logs) => logs::run(logs, &client, format).await,
+        Verb::Events(events) => events::run(events, &client, format).await,
+        Verb::Trace(trace) => trace::run(trace, &client, format).await,
+        Verb::Mcp => mcp::run(client).await,
         Verb::Upgrade(upgrade) => upgrade::run(upgrade, &client, format).await,
         Verb::Rollback(rollback) => rollback::run(rollback, &client, format).await,
         Verb::Down(down) => down::run(down, &client, format).await,

@@ -3,12 +3,14 @@
 
 mod instances;
 mod login;
+mod mcp;
 mod offline;
 mod profiles;
 mod publish;
 mod reach;
 mod runs;
 mod terminal;
+mod told;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

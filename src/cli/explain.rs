@@ -28,12 +28,21 @@ struct Explained {
 pub fn run(args: &ExplainArgs, format: Format) -> Result<(), Failure> {
     let Some(asked) = &args.code else { return all(format) };
     let code: ErrorCode = asked.parse().map_err(|_| unknown(asked))?;
-    let page = PAGES.iter().find(|(name, _)| *name == code.as_str()).map(|(_, page)| *page);
+    let page = page_of(code);
     match format {
         Format::Table => output::text(page.unwrap_or(code.explanation())),
         Format::Name => output::text(&format!("{code}\n")),
         Format::Json | Format::Yaml => output::data(format, &explained(code, page)),
     }
+}
+
+/// All there is to say of a code, for those who read no pages.
+pub fn page(code: ErrorCode) -> serde_json::Value {
+    serde_json::json!(explained(code, page_of(code)))
+}
+
+fn page_of(code: ErrorCode) -> Option<&'static str> {
+    PAGES.iter().find(|(name, _)| *name == code.as_str()).map(|(_, page)| *page)
 }
 
 fn all(format: Format) -> Result<(), Failure> {

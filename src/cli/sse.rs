@@ -28,13 +28,20 @@ impl Event {
     }
 }
 
-/// Every event of a stream, until one of them brings the answer.
+/// The path of a stream together with what is asked of it.
+pub fn with_query(path: &str, query: &[(&str, String)]) -> String {
+    let pairs = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
+    if pairs.is_empty() { path.to_owned() } else { format!("{path}?{pairs}") }
+}
+
+/// Every event of a stream after the last that was seen, until one of them brings the answer.
 pub async fn follow<T>(
     client: &Client,
     path: &str,
+    mut last: Option<String>,
     mut take: impl FnMut(&Event) -> Result<Option<T>, Failure>,
 ) -> Result<T, Failure> {
-    let (mut last, mut fruitless) = (None, 0);
+    let mut fruitless = 0;
     loop {
         match read_one(client, path, &mut last, &mut take).await {
             Ok(Some(answer)) => return Ok(answer),

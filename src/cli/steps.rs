@@ -28,7 +28,7 @@ pub async fn see_through(
     let board = Mutex::new(Board::new(client, format));
     let path = format!("{}/stream", run.href);
     let ended = tokio::select! {
-        ended = sse::follow(client, &path, |event| held(&board).take(event)) => ended.map(|_| ()),
+        ended = sse::follow(client, &path, None, |event| held(&board).take(event)) => ended.map(|_| ()),
         never = tick(&board) => match never {},
         _ = tokio::signal::ctrl_c() => Err(Failure::server(format!(
             "nobody waits for {} {} any more; it goes on: `gpuaas workflows watch {}`",

@@ -20,25 +20,25 @@ pub struct Wish {
     pub version: Option<String>,
     /// What people call the instance [default: the app's slug, with a number where that is taken]
     #[arg(long)]
-    name: Option<String>,
+    pub name: Option<String>,
     /// A value of its configuration, or a whole file of them in YAML or JSON; may be repeated
     #[arg(long, value_name = "KEY=VALUE|@FILE")]
-    config: Vec<String>,
+    pub config: Vec<String>,
     /// GPUs; what the version gives, unless said
     #[arg(long, value_name = "N")]
-    gpus: Option<u32>,
+    pub gpus: Option<u32>,
     /// Cores
     #[arg(long, value_name = "N")]
-    cpus: Option<u32>,
+    pub cpus: Option<u32>,
     /// Memory in GiB
     #[arg(long, value_name = "GIB")]
-    memory: Option<u32>,
+    pub memory: Option<u32>,
     /// The node's port for the app's first port [default: a free one]
     #[arg(long)]
-    port: Option<u16>,
+    pub port: Option<u16>,
     /// The allocation to stand on, by its id or the beginning of it [default: the first that fits]
     #[arg(long, value_name = "ID")]
-    allocation: Option<String>,
+    pub allocation: Option<String>,
 }
 
 impl Wish {

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 
 pub async fn run(id: Uuid, client: &Client, format: Format) -> Result<(), Failure> {
     let path = client.in_project(&format!("/workflows/{id}/stream"))?;
-    let status = sse::follow(client, &path, |event| tell(event, format)).await?;
+    let status = sse::follow(client, &path, None, |event| tell(event, format)).await?;
     verdict(&id.to_string(), status)
 }
 

@@ -1,0 +1,121 @@
+//! `gpuaas mcp` as an agent drives it: JSON-RPC on the pipe, a plan before every change.
+
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+
+use super::Shell;
+use super::instances::Town;
+
+/// Somebody who speaks the protocol.
+struct Agent {
+    child: Child,
+    stdin: ChildStdin,
+    answers: Lines<BufReader<ChildStdout>>,
+    asked: u64,
+}
+
+impl Agent {
+    async fn start(shell: &Shell) -> Agent {
+        let mut command = Command::from(shell.command(&["mcp"]));
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+        let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let mut agent = Agent { child, stdin, answers: BufReader::new(stdout).lines(), asked: 0 };
+        let hello = json!({
+            "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "story", "version": "1" },
+        });
+        let welcome = agent.ask("initialize", hello).await;
+        assert_eq!(welcome["result"]["serverInfo"]["name"], "gpuaas", "{welcome:#}");
+        agent.send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+        agent
+    }
+
+    async fn send(&mut self, message: Value) {
+        self.stdin.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+    }
+
+    async fn ask(&mut self, method: &str, params: Value) -> Value {
+        self.asked += 1;
+        let id = self.asked;
+        self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
+        let line = self.answers.next_line().await.unwrap().expect("an answer");
+        let answer: Value = serde_json::from_str(&line).expect("nothing but the protocol is on stdout");
+        assert_eq!(answer["id"], json!(id), "{answer:#}");
+        answer
+    }
+
+    /// What a tool answers, and whether it is a refusal.
+    async fn call(&mut self, tool: &str, arguments: Value) -> (Value, bool) {
+        let answer = self.ask("tools/call", json!({ "name": tool, "arguments": arguments })).await;
+        let result = &answer["result"];
+        assert!(result.is_object(), "{answer:#}");
+        (result["structuredContent"].clone(), result["isError"] == json!(true))
+    }
+
+    async fn end(mut self) {
+        drop(self.stdin);
+        let status = self.child.wait().await.unwrap();
+        assert!(status.success(), "it ends with the conversation");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_plans_first_confirms_and_follows() {
+    let town = Town::new().await;
+    town.version().await;
+    let mut agent = Agent::start(&town.shell("operator")).await;
+    let listed = agent.ask("tools/list", json!({})).await;
+    let tools = listed["result"]["tools"].as_array().unwrap();
+    for tool in tools {
+        let schema = &tool["inputSchema"];
+        let changes = tool["annotations"]["readOnlyHint"] == json!(false);
+        assert_eq!(schema["type"], "object", "{tool:#}");
+        assert_eq!(
+            schema["properties"]["confirm"].is_object(),
+            changes,
+            "who changes must be confirmed: {tool:#}"
+        );
+    }
+    let (apps, _) = agent.call("list_apps", json!({})).await;
+    assert_eq!(apps["items"][0]["slug"], "hello");
+
+    let (plan, refused) = agent.call("deploy", json!({ "app": "hello", "gpus": 1 })).await;
+    assert_eq!((refused, &plan["done"]), (false, &json!(false)));
+    assert_eq!(plan["plan"]["workflow_kind"], "instance.deploy");
+    let (none, _) = agent.call("list_instances", json!({})).await;
+    assert_eq!(none["items"], json!([]), "a plan does nothing");
+
+    let (begun, _) = agent.call("deploy", json!({ "app": "hello", "gpus": 1, "confirm": true })).await;
+    let workflow = begun["workflow"]["id"].as_str().unwrap();
+    let (run, _) = agent.call("wait_for_workflow", json!({ "workflow": workflow, "seconds": 60 })).await;
+    assert_eq!(run["status"], "succeeded", "{run:#}");
+    let (shown, _) = agent.call("get_instance", json!({ "instance": "hello" })).await;
+    assert_eq!(shown["endpoints"][0]["url"], "http://127.0.0.1:30000");
+    let (plan, _) = agent.call("decommission", json!({ "instance": "hello" })).await;
+    assert_eq!((&plan["done"], &plan["plan"]["action"]), (&json!(false), &json!("decommission")));
+    agent.end().await;
+    town.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refusals_are_for_the_agent_to_read() {
+    let town = Town::new().await;
+    town.version().await;
+    let mut agent = Agent::start(&town.shell("viewer")).await;
+    let (denied, refused) = agent.call("deploy", json!({ "app": "hello", "confirm": true })).await;
+    assert_eq!((refused, &denied["error"]["answer"]["code"]), (true, &json!("insufficient_permissions")));
+    let (unplaced, refused) = agent.call("deploy", json!({ "app": "hello", "gpus": 9 })).await;
+    assert_eq!((refused, &unplaced["error"]["answer"]["code"]), (true, &json!("placement_unsatisfiable")));
+    assert!(unplaced["error"]["answer"]["details"]["matrix"].is_array());
+    let (wrong, refused) = agent.call("deploy", json!({ "app": "hello", "colour": "red" })).await;
+    assert!(refused && wrong["error"]["message"].as_str().unwrap().contains("colour"), "{wrong:#}");
+    let (explained, _) = agent.call("explain_error", json!({ "code": "state_conflict" })).await;
+    assert_eq!(explained["status"], 409);
+    let unknown = agent.ask("tools/call", json!({ "name": "explode", "arguments": {} })).await;
+    assert_eq!(unknown["error"]["code"], json!(-32602), "{unknown:#}");
+    agent.end().await;
+    town.end().await;
+}
