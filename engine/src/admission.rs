@@ -3,8 +3,8 @@
 //!
 //! A start or wake-up is admitted at once while its project is under its cap and the window (twice all slots) has
 //! room. Otherwise the run stays ready, and whoever frees a slot admits the next, round-robin over projects.
-//! The counts are a snapshot of the database, read at least once a second and kept current locally, so a burst spread
-//! over several processes may pass a cap by what they start within that second.
+//! The counts and caps are a snapshot of the database, read at least once a second and kept current locally, so a burst
+//! spread over several processes may pass a cap by what they start within that second.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,10 +41,19 @@ struct Counts {
     window: i64,
     total: i64,
     by_project: HashMap<Uuid, i64>,
+    /// Caps that an administrator set: of single projects, and of everybody else.
+    caps: HashMap<Option<Uuid>, i64>,
     /// Places given in the last second: their transactions may not have committed when the counts are read.
     recent: VecDeque<(Instant, Uuid)>,
     /// The admitter is at work: starts leave their run to it, so that no place is given twice.
     admitting: bool,
+}
+
+impl Counts {
+    fn cap_of(&self, project: Uuid, usual: i64) -> i64 {
+        let set = self.caps.get(&Some(project)).or_else(|| self.caps.get(&None));
+        set.copied().unwrap_or(usual)
+    }
 }
 
 impl Admission {
@@ -59,8 +68,9 @@ impl Admission {
             self.refresh(conn).await?;
         }
         let admitted = self.with(|c| {
+            let cap = c.cap_of(project, self.cap);
             let used = c.by_project.entry(project).or_default();
-            let room = !c.admitting && *used < self.cap && c.total < c.window;
+            let room = !c.admitting && *used < cap && c.total < c.window;
             if room {
                 *used += 1;
                 c.total += 1;
@@ -100,7 +110,8 @@ impl Admission {
     /// A drive ended and gave its place back.
     pub(crate) fn freed(&self, project: Uuid) {
         let was_full = self.with(|c| {
-            let was_full = c.total >= c.window || c.by_project.get(&project).is_some_and(|n| *n >= self.cap);
+            let cap = c.cap_of(project, self.cap);
+            let was_full = c.total >= c.window || c.by_project.get(&project).is_some_and(|n| *n >= cap);
             c.total = (c.total - 1).max(0);
             if let Some(used) = c.by_project.get_mut(&project) {
                 *used = (*used - 1).max(0);
@@ -141,10 +152,13 @@ impl Admission {
                group by project_id"#,
             MARGIN + 4 * slots
         )
-        .fetch_all(conn)
+        .fetch_all(&mut *conn)
         .await?;
+        let caps = sqlx::query!(r#"select project_id, cap as "cap!" from engine.project_cap"#);
+        let caps = caps.fetch_all(conn).await?;
         self.with(|c| {
             c.read = Some(Instant::now());
+            c.caps = caps.iter().map(|r| (r.project_id, r.cap)).collect();
             c.window = 2 * slots;
             c.by_project = rows.iter().map(|r| (r.project_id, r.used)).collect();
             c.total = c.by_project.values().sum();
@@ -291,7 +305,10 @@ async fn due(
                     where r.wake_at is not null and r.project_id > p.project_id order by r.project_id limit 1)
             from project p where p.project_id is not null
         ), place as (
-            select p.project_id, (select count(*) from engine.run a
+            select p.project_id,
+                coalesce((select c.cap from engine.project_cap c where c.project_id = p.project_id),
+                         (select c.cap from engine.project_cap c where c.project_id is null), $2) as cap,
+                (select count(*) from engine.run a
                 where a.project_id = p.project_id and a.queued_job is not null)
                 + (select count(*) from unnest($4::uuid[]) as t (project_id) where t.project_id = p.project_id) as used
             from project p where p.project_id is not null
@@ -299,7 +316,7 @@ async fn due(
         select d.id as "id!" from place p cross join lateral (
             select r.id, r.wake_at, row_number() over (order by r.wake_at, r.id) as turn
             from engine.run r where r.project_id = p.project_id and r.wake_at <= $1
-            order by r.wake_at, r.id limit greatest(least($3, $2 - p.used), 0)
+            order by r.wake_at, r.id limit greatest(least($3, p.cap - p.used), 0)
         ) d
         order by p.used + d.turn, d.wake_at limit $3
         "#,

@@ -4,6 +4,7 @@ use sqlx::types::Uuid;
 
 use crate::database::Shelf;
 use crate::engine::Inner;
+use crate::inspect::queue_is_quiet;
 
 const BITE: i64 = 500;
 
@@ -25,6 +26,10 @@ pub(crate) async fn sweep(engine: &Inner, shelf: &Shelf) -> sqlx::Result<()> {
     )
     .execute(&mut *tx)
     .await?;
+    // A tick is kept to tell that it was; missed ones are looked for no further back than this.
+    sqlx::query!("delete from engine.tick where nominal < engine.now() - interval '7 days'")
+        .execute(&mut *tx)
+        .await?;
     sqlx::query!("delete from engine.incarnation where died_at < clock_timestamp() - interval '1 day'")
         .execute(&mut *tx)
         .await?;
@@ -35,6 +40,10 @@ pub(crate) async fn sweep(engine: &Inner, shelf: &Shelf) -> sqlx::Result<()> {
     )
     .execute(&mut *tx)
     .await?;
+    // An upgrade of the queue may bring its trigger back; only the schema's owner can switch it off again.
+    if !queue_is_quiet(&mut tx).await? {
+        tracing::error!("the queue's NOTIFY trigger is on and serialises every start: run `gpuaas migrate`");
+    }
     tx.commit().await
 }
 

@@ -83,6 +83,44 @@ async fn a_project_never_has_more_than_its_cap_under_way() {
     story.end().await;
 }
 
+/// The most specific word counts; whoever nothing was said of has what everybody has.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cap_that_an_administrator_set_holds_for_its_project() {
+    let mut story = Story::idle(quick(), None).await;
+    crate::support::realm::settle(&story.pool).await;
+    let cap = |layer: &'static str, scope: Uuid, cap: i64| {
+        sqlx::query(
+            "insert into policies (layer, scope_id, key, value, updated_by)
+             values ($1, $2, 'workflow.max_in_flight_per_project', to_jsonb($3), $2)",
+        )
+        .bind(layer)
+        .bind(scope)
+        .bind(cap)
+        .execute(&story.pool)
+    };
+    let (org, project) = (crate::support::realm::DEMO, crate::support::realm::EXAMPLE);
+    cap("global", Uuid::nil(), 3).await.unwrap();
+    cap("org", org, 5).await.unwrap();
+    let both = [(Uuid::from_u128(7), 3), (project, 5)];
+    story.world.trouble("a", vec![Trouble::Hang; 1_000]);
+    for (project_id, _) in both {
+        for _ in 0..20 {
+            story.start_as([touch("a")], Start { project_id, ..start() }).await.unwrap();
+        }
+    }
+    story.work();
+    for (project, cap) in both {
+        let full =
+            "select count(*) = $2[1]::bigint from engine.run where project_id = $1 and owner is not null";
+        story.until_true("the project has what it may", full, project, &[&cap.to_string()]).await;
+        let queued = "select count(*) = $2[1]::bigint from engine.run where project_id = $1 and queued_job is not null";
+        story.until_true("and no more", queued, project, &[&cap.to_string()]).await;
+    }
+    story.world.gate.add_permits(1_000);
+    story.until_true("all of them end", EVERYTHING_ENDED, Uuid::nil(), &[]).await;
+    story.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_backlog_refuses_its_own_project_only() {
     let story = Story::idle(Settings { project_backlog: 10, ..quick() }, None).await;
