@@ -178,6 +178,7 @@ impl Telemetry {
 
 /// The numbers an operator may set; the rest stay as the engine has them.
 fn engine_settings(values: &Values) -> Result<engine::Settings, ConfigError> {
+    require_enough(values)?;
     let days = |key| Ok::<_, ConfigError>(Duration::from_secs(values.parse::<u64>(key)? * 24 * 3600));
     let lease = milliseconds(values, "engine.lease_ms")?;
     Ok(engine::Settings {
@@ -199,6 +200,28 @@ fn engine_settings(values: &Values) -> Result<engine::Settings, ConfigError> {
         pooler: values.parse("database.pooler")?,
         ..engine::Settings::default()
     })
+}
+
+/// With less of these nothing would ever be done.
+const AT_LEAST: [(&str, u64); 8] = [
+    ("engine.slots", 1),
+    ("engine.lease_ms", 100),
+    ("engine.poll_ms", 10),
+    ("engine.project_cap", 1),
+    ("engine.project_backlog", 1),
+    ("database.api_connections", 1),
+    ("database.drive_connections", 1),
+    ("database.statement_timeout_ms", 100),
+];
+
+fn require_enough(values: &Values) -> Result<(), ConfigError> {
+    let mut problems = Vec::new();
+    for (key, least) in AT_LEAST {
+        if values.parse::<u64>(key)? < least {
+            problems.extend(values.wrong(key, &format_args!("must be at least {least}")).0);
+        }
+    }
+    if problems.is_empty() { Ok(()) } else { Err(ConfigError(problems)) }
 }
 
 fn milliseconds(values: &Values, key: &str) -> Result<Duration, ConfigError> {
@@ -281,6 +304,13 @@ mod tests {
         );
         assert!(text.contains("GPUAAS_DATABASE_POOLER: `database.pooler` must be true or false"), "{text}");
         assert!(text.contains("environment GPUAAS_ENGINE_SLOT: no such setting"), "{text}");
+    }
+
+    #[test]
+    fn too_little_to_do_anything_is_refused_at_once() {
+        let error = load("[engine]\nslots = 0\npoll_ms = 0\n", &[], &[]).unwrap_err();
+        assert_eq!(error.0.len(), 2, "{error}");
+        assert!(error.to_string().contains("`engine.slots` = \"0\": must be at least 1"), "{error}");
     }
 
     #[test]

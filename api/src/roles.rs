@@ -108,11 +108,14 @@ async fn remove(id: Id, if_match: IfMatch, mut change: Mutation<Operate>) -> Res
     change.commit(Change::of("role", before.id).from(&before).because(reason), Answer::empty()).await
 }
 
+/// Whoever changes a role, or takes it away, holds what it gives.
 async fn found<T>(change: &mut Mutation<T>, id: Id) -> Result<CustomRole, ApiError> {
     let missing = ErrorCode::RoleNotFound;
     let org = organization(&change.caller)?;
     let role = custom_roles::find_locked(&mut change.tx, org, id.or(missing)?).await?;
-    role.ok_or_else(|| ApiError::plain(missing))
+    let role = role.ok_or_else(|| ApiError::plain(missing))?;
+    within(&change.caller, role.keys())?;
+    Ok(role)
 }
 
 fn organization(caller: &Caller) -> Result<Uuid, ApiError> {
