@@ -11,7 +11,3 @@ create table app_instance_heartbeats (
     check ((run_id is null) = (signal is null))
 );
 create index app_instance_heartbeats_awaited on app_instance_heartbeats (run_id) where run_id is not null;
-
--- Who an instance's identity is.
-create index app_instances_by_account on app_instances (operator_service_account_id)
-    where operator_service_account_id is not null;

@@ -4,9 +4,9 @@ pub(crate) mod docker;
 mod network;
 pub(crate) mod simulated;
 
-use std::collections::BTreeMap;
 pub use network::Network;
 
+use std::collections::BTreeMap;
 use std::future::Future;
 
 use chrono::{DateTime, Utc};

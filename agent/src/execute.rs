@@ -9,9 +9,8 @@ use node_protocol::{
 };
 use uuid::Uuid;
 
-use crate::drivers::{Driver, DriverFault, Seen, Told};
 use crate::authorized_keys;
-use crate::drivers::{Driver, DriverFault, Told};
+use crate::drivers::{Driver, DriverFault, Seen, Told};
 use crate::health;
 use crate::relay::Relay;
 
@@ -155,15 +154,6 @@ async fn asked(test: &SmokeTest, seen: &Seen) -> SmokeVerdict {
         None => {
             let message = Some("could not be asked: the workload has no such port".to_owned());
             SmokeVerdict { name: test.name.clone(), passed: false, status: None, message }
-        match health::until_healthy(probe, port.ok_or_else(unbound)?).await {
-            Some(tries) => Ok(Output::Healthy { tries }),
-            None => {
-                let seconds = probe.grace_seconds;
-                let said =
-                    self.driver.logs(*instance_id, member, 5, None).await.unwrap_or_default().in_words();
-                let message = format!("it did not serve within {seconds} s; its last words: {said}");
-                Err(DriverFault::new(StatusReason::ReadinessTimeout, message))
-            }
         }
     }
 }

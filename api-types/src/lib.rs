@@ -38,9 +38,9 @@ pub mod token;
 pub mod trace;
 pub mod usage;
 pub mod usage_event;
+pub mod webhook;
 pub mod workflow;
 pub mod wrapping;
-pub mod webhook;
 
 pub use access_credential::{
     AccessCredential, AccessCredentialStatus, AccessCredentialType, DeliverAccessCredential,
@@ -97,12 +97,12 @@ pub use token::{AccessToken, OAuthError, ServiceAccountTokenRequest, TokenExchan
 pub use trace::{TraceEntry, TraceKind};
 pub use usage::{UsageItem, UsagePage, UsageRecord, UsageSum, UsageWindow};
 pub use usage_event::{UsageBatch, UsageData, UsageEvent, UsageResult, UsageResults, UsageVerdict};
+pub use webhook::{
+    NewWebhook, ReplayWebhook, Webhook, WebhookDelivery, WebhookPatch, WebhookReplayed, WebhookStatus,
+    WebhookWithSecret,
+};
 pub use workflow::{
     Attempt, AttemptOutcome, RunStatus, Step, StepKind, StepState, StuckCause, StuckCode, WorkflowHandle,
     WorkflowRun, WorkflowRunDetail,
 };
 pub use wrapping::{UnwrapRequest, VaultAnswer, VaultErrors};
-pub use webhook::{
-    NewWebhook, ReplayWebhook, Webhook, WebhookDelivery, WebhookPatch, WebhookReplayed, WebhookStatus,
-    WebhookWithSecret,
-};

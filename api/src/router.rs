@@ -6,26 +6,23 @@
 use std::any::Any;
 use std::time::Duration;
 
+use crate::webhooks;
 use axum::extract::DefaultBodyLimit;
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, get as plain_get};
 use axum::{Extension, Router, middleware};
+use domain::Permission::WebhooksManage;
 use domain::Permission::{
     AllocationsManage, AllocationsRead, AppsArtifactPublish, AppsArtifactRead, AppsArtifactRevoke,
     AppsCatalogRead, AppsEntitlementManage, AppsEntitlementRead, AppsInstanceCreate, AppsInstanceRead,
     AppsManifestSubmit, AppsVersionManage, AuditRead, BillingBudgetManage, BillingPriceManage,
-    BillingUsageRead, BillingUsageWrite, EventsRead, IamMemberManage, IamServiceAccountManage,
-    IamServiceAccountRead, NodesManage, WorkflowsOperate, WorkflowsRead,
-    AppsManifestSubmit, AppsVersionManage, AuditRead, EventsRead, IamCredentialManage, IamCredentialRead,
-    IamMemberManage, IamServiceAccountManage, IamServiceAccountRead, NodesManage, WorkflowsOperate,
-    WorkflowsRead,
+    BillingUsageRead, BillingUsageWrite, EventsRead, IamCredentialManage, IamCredentialRead, IamMemberManage,
+    IamServiceAccountManage, IamServiceAccountRead, NodesManage, WorkflowsOperate, WorkflowsRead,
 };
 use store::app_artifacts::AppArtifact;
 use store::app_instances::AppInstance;
 use store::app_versions::AppVersion;
-use domain::Permission::WebhooksManage;
-use crate::webhooks;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::timeout::TimeoutLayer;
 
@@ -35,14 +32,11 @@ use crate::error::ApiError;
 use crate::gate::{Gate, Place, gate};
 use crate::state::State;
 use crate::{
-    action, allocations, app_instances, artifacts, asyncapi, audit, auth, billing, body, catalog, console,
-    edge, entitlements, events, federated_trusts, health, leftovers, manifest_check, manifests, me, members,
-    metrics, node_agent, nodes, openapi, organizations, platform_releases, policies, prices, projects,
-    access_credentials, action, allocations, app_instances, artifacts, asyncapi, audit, auth, body, catalog,
-    console, edge, entitlements, events, federated_trusts, health, leftovers, manifest_check, manifests, me,
-    members, metrics, node_agent, nodes, openapi, organizations, platform_releases, policies, projects,
-    registry, roles, schedules, service_accounts, signing_keys, submissions, traces, uploads, wait,
-    workflows, wrapping,
+    access_credentials, action, allocations, app_instances, artifacts, asyncapi, audit, auth, billing, body,
+    catalog, console, edge, entitlements, events, federated_trusts, health, leftovers, manifest_check,
+    manifests, me, members, metrics, node_agent, nodes, openapi, organizations, platform_releases, policies,
+    prices, projects, registry, roles, schedules, service_accounts, signing_keys, submissions, traces,
+    uploads, wait, workflows, wrapping,
 };
 
 pub(crate) const ROOT: &str = "/api/v1";

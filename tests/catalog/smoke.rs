@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use agent::{Driver, DriverFault, Seen, Simulated, SimulatedFault, Tail, Told};
+use agent::{Driver, DriverFault, Network, Seen, Simulated, SimulatedFault, Tail, Told};
 use axum::Router;
 use axum::http::{StatusCode, Uri};
 use chrono::{DateTime, Utc};
@@ -194,6 +194,14 @@ impl Answering {
 impl Driver for Answering {
     fn name(&self) -> &'static str {
         "docker"
+    }
+
+    async fn network(&self, instance: Uuid) -> Result<Option<Network>, DriverFault> {
+        self.inner.network(instance).await
+    }
+
+    async fn networks(&self) -> Result<Vec<(Uuid, Network)>, DriverFault> {
+        self.inner.networks().await
     }
 
     async fn launch(

@@ -85,36 +85,3 @@ impl Activity for DecommissionInstances {
         Ok(left.len())
     }
 }
-
-/// As if somebody had asked for it, under the correlation of whoever calls.
-pub(crate) async fn end(
-    env: &Env,
-    conn: &mut PgConnection,
-    instance: &AppInstance,
-    call: &Call,
-) -> Result<(), Fault> {
-    let generation = app_instances::next_generation(conn, instance.id).await?;
-    let to = InstanceStatus::Decommissioning;
-    app_instances::move_to(conn, instance.id, instance.status()?, to, None).await?;
-    let run = DecommissionInstance { instance: instance.id, generation };
-    let options = Start {
-        project_id: instance.project_id,
-        org_id: Some(instance.org_id),
-        correlation_id: call.correlation_id.to_string(),
-        trace_id: call.trace_id.as_deref().map(str::to_owned),
-        target: Some(instance.target()),
-        supersede: true,
-        ..Start::default()
-    };
-    env.engine().start(conn, &run, options).await.map_err(|error| match error {
-        StartError::Engine(engine::EngineError::Database(error)) => error.into(),
-        other => Fault::retry("not_started", other.to_string()),
-    })?;
-    if let Some((kind, data)) = Decommission::told(instance, &run) {
-        let owner = instance.owner();
-        let event =
-            domain::event::NewEvent::of_project(owner, kind, instance.id, &data, &call.correlation_id);
-        outbox::insert(conn, &event).await?;
-    }
-    Ok(())
-}

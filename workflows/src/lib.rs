@@ -31,8 +31,8 @@ use self::instance::reconcile::ReconcileInstance;
 use self::instance::{RollbackInstance, UpgradeInstance};
 use self::reconcilers::drift::{MINUTELY, WatchDrift};
 use self::reconcilers::lost_nodes::{QUARTER_MINUTELY, WatchNodes};
-use self::reconcilers::retention::{ClearAway, HOURLY};
 use self::reconcilers::old_events::{self, ForgetEvents};
+use self::reconcilers::retention::{ClearAway, HOURLY};
 use self::version::{PromoteVersion, Retirement};
 use self::webhook::DeliverWebhook;
 

@@ -2,5 +2,5 @@
 
 pub mod drift;
 pub mod lost_nodes;
-pub mod retention;
 pub mod old_events;
+pub mod retention;

@@ -53,7 +53,7 @@ async fn admitted(conn: &mut PgConnection, instance: &AppInstance) -> Result<(),
     let place = (instance.org_id, instance.project_id);
     // An instance that was asked for while its version was open is not turned away because it is deprecated since.
     let admitted = deployment::admit(conn, place, &version, pair, Purpose::Return).await?;
-    admitted.allows_again(&instance.resources)
+    admitted.allows_again(&instance.resources)?;
     deployment::credentials::require(conn, instance, &admitted.manifest.version).await
 }
 

@@ -43,14 +43,14 @@ async fn entries(
     headers: HeaderMap,
     mut params: Params,
 ) -> Result<Json<Ledger>, ApiError> {
-    let paging = Paging::read(&mut params, "led1");
+    let paging: Paging<i64> = Paging::read(&mut params, "led1");
     let whose = Whose::project(&mut params, &headers);
     params.finish()?;
     let mut tx = state.read().await?;
     let (_, project) = whose.place(&state, &mut tx, &caller).await?;
-    let after = paging.after.and_then(|id| i64::try_from(id.as_u128()).ok()).unwrap_or_default();
+    let after = paging.after.unwrap_or_default();
     let rows = billing_ledger::list(&mut tx, project, after, paging.rows()).await?;
-    let page = paging.page(rows, |entry| Uuid::from_u128(entry.seq.unsigned_abs().into()), |entry| entry);
+    let page = paging.page(rows, |entry| entry.seq, |entry| entry);
     let named: Vec<Uuid> = page.items.iter().filter_map(|entry| entry.price_id).collect();
     let prices = prices::of(&mut tx, &named).await?;
     tx.rollback().await?;

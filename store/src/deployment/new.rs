@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::ErrorCode::PlacementUnsatisfiable;
+use domain::ErrorCode::{PlacementUnsatisfiable, PolicyDenied};
 use domain::manifest::{self, Problem, Version};
 use domain::placement::{self, Candidate, Grant, Row, Wanted};
 use domain::{ControlPlaneScope, OperatingMode};
@@ -11,9 +11,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::images::{self, Which};
-use super::{Admitted, Purpose, admit, places};
 use super::{Admitted, Purpose, admit, credentials, places};
-use crate::Refused;
 use crate::app_instance_artifacts::UsedArtifact;
 use crate::app_instance_releases::Release;
 use crate::app_versions::AppVersion;
@@ -56,15 +54,12 @@ pub async fn decide(
     purpose: Purpose,
 ) -> Result<Decision, Refused> {
     let asked = (wish.operating_mode, wish.control_plane_scope);
-    let admitted = admit(conn, place, version, asked, Purpose::New).await?;
-    within_budget(conn, place.1).await?;
     let admitted = admit(conn, place, version, asked, purpose).await?;
+    within_budget(conn, place.1).await?;
     let declared = &admitted.manifest.version;
-    let grant = values(declared, wish)?;
-    admitted.allows(&grant)?;
     let unbound = credentials::problems(conn, place.1, declared, &wish.credentials).await?;
     let grant = values(declared, wish, unbound)?;
-    within(&admitted, grant)?;
+    admitted.allows(&grant)?;
     let candidates = places::of_project(conn, place.1, grant.host_port).await?;
     let wanted = Wanted::of(&declared.compatibility, grant);
     let (at, matrix) = placed(&wanted, &candidates, wish.placement_intent.as_ref())?;
@@ -126,32 +121,6 @@ fn values(declared: &Version, wish: &Wish, unbound: Vec<(String, String)>) -> Re
             Ok(Grant { gpu_count, cpu_cores, memory_gib, host_port: wish.host_port })
         }
         _ => Err(Refused::Invalid(wrong)),
-    }
-}
-
-/// No project has credentials in custody yet, so none can be named and what requires one cannot be deployed.
-fn credential_problems(declared: &Version, named: &BTreeMap<String, Uuid>) -> Vec<(String, String)> {
-    let classes = &declared.runtime_requirements.credential_classes;
-    let mut wrong = Vec::new();
-    for class in named.keys() {
-        let message = match classes.iter().any(|known| known.class == *class) {
-            true => "is not a credential of this project",
-            false => "is not a class of credentials of this version",
-        };
-        wrong.push((format!("/credentials/{class}"), message.to_owned()));
-    }
-    for class in classes.iter().filter(|class| class.required && !named.contains_key(&class.class)) {
-        wrong.push((format!("/credentials/{}", class.class), "is required".to_owned()));
-    }
-    wrong
-fn within(admitted: &Admitted, grant: Grant) -> Result<(), Refused> {
-    match admitted.policy.max_gpu_count {
-        Some(most) if grant.gpu_count > most => {
-            let message = format!("An instance of this project may have at most {most} GPUs.");
-            let refused = Refused::no(PolicyDenied, message).with("reason", "too_many_gpus");
-            Err(refused.with("removed", json!(admitted.policy.removed)))
-        }
-        _ => Ok(()),
     }
 }
 

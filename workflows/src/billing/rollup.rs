@@ -9,7 +9,7 @@ use serde_json::json;
 use store::{app_instances, budgets};
 
 use super::post::post_all;
-use crate::allocation;
+use crate::instance::decommission;
 
 /// A minute that was missed needs no making up: the next rates whatever is open.
 pub const MINUTELY: Schedule =
@@ -50,7 +50,7 @@ impl Activity for StopSpent {
                 let Some(instance) = app_instances::find_locked(&mut tx, id).await? else { continue };
                 use InstanceStatus::{Decommissioned, Decommissioning};
                 if !matches!(instance.status()?, Decommissioned | Decommissioning) {
-                    allocation::end(env, &mut tx, &instance, call).await?;
+                    decommission::end(env, &mut tx, &instance, call).await?;
                     stopped += 1;
                 }
             }

@@ -18,11 +18,8 @@ use sqlx::PgConnection;
 use store::app_instances::{AppInstance, Why};
 use store::resource_ledger::{self as ledger, Holder, Kind};
 use store::{
-    allocations, app_instance_artifacts, app_instance_releases, app_instances, meters, registry_credentials,
-    allocations, app_instance_artifacts, app_instance_releases, app_instances, outbox, registry_credentials,
-    teardowns,
     allocations, app_instance_artifacts, app_instance_heartbeats, app_instance_releases, app_instances,
-    registry_credentials, teardowns,
+    meters, outbox, registry_credentials, teardowns,
 };
 use uuid::Uuid;
 
