@@ -134,16 +134,17 @@ impl<D: Driver> Doing<'_, D> {
     }
 
     async fn until_healthy(&self, seen: &Seen, probe: &Probe) -> Result<u32, DriverFault> {
-        let unbound =
-            || DriverFault::new(StatusReason::ReadinessTimeout, "the workload has no port to be asked on");
-        let port = seen.asked_on(Some(probe.port)).ok_or_else(unbound)?;
-        if let Some(tries) = health::until_healthy(probe, port).await {
-            return Ok(tries);
-        }
-        let seconds = probe.grace_seconds;
+        let trouble = match seen.asked_on(Some(probe.port)) {
+            Some(port) => match health::until_healthy(probe, port).await {
+                Some(tries) => return Ok(tries),
+                None => format!("it did not serve within {} s", probe.grace_seconds),
+            },
+            // An engine binds no ports of what does not run.
+            None => "the workload has no port to be asked on".to_owned(),
+        };
         let said =
             self.driver.logs(seen.instance_id, &seen.member, 5, None).await.unwrap_or_default().in_words();
-        let message = format!("it did not serve within {seconds} s; its last words: {said}");
+        let message = format!("{trouble}; its last words: {said}");
         Err(DriverFault::new(StatusReason::ReadinessTimeout, message))
     }
 }
