@@ -133,6 +133,8 @@ async fn bringing_back_what_drifted_survives_being_struck_anywhere() {
 /// What serves stands still, and something is there beside it.
 fn drifted(engine: &Engine) -> Arc<Env> {
     let env = begin_anew(engine, "running", true);
+    let ports = r#"update app_instance_releases set ports = '{ "http": 30000 }' where standing = 'serving'"#;
+    at_once(run(engine, ports));
     at_once(run(
         engine,
         r#"update nodes set status = 'active', report = '{ "workloads": [

@@ -52,7 +52,6 @@ impl Workflow for ReconcileInstance {
     type Env = Env;
 
     async fn run(&self, run: &mut Run<Env>) -> Result<(), Halt> {
-        run.pivot();
         let Some(found) = self.look(run).await? else {
             return run.output(&json!({ "node": "silent" })).await;
         };
