@@ -43,6 +43,10 @@ impl Shell {
         Shell { variables, ..Shell::new() }
     }
 
+    pub fn set(&mut self, variable: &'static str, value: String) {
+        self.variables.push((variable, value));
+    }
+
     pub fn path(&self, below: &str) -> PathBuf {
         self.home.0.join(below)
     }

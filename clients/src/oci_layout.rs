@@ -3,6 +3,7 @@
 //! Packing is deterministic: the same files and settings give the same digest on every machine, because times are zero,
 //! names are sorted, owners are root and layers are not compressed. Reading believes nothing that is not hashed.
 
+mod archive;
 mod pack;
 mod tar;
 
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+pub use archive::adopt;
 pub use pack::{FileEntry, Image, pack};
 
 pub const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";

@@ -8,6 +8,7 @@ use super::Shell;
 use crate::artifacts::signer;
 use crate::artifacts::yard::Yard;
 use crate::http::project;
+use crate::support::docker::Engine;
 use crate::support::image::{Image, digest};
 use crate::support::process::Said;
 
@@ -121,5 +122,19 @@ async fn a_blob_whose_upload_broke_off_goes_on_with_the_next_command() {
     let said = shell.ask(&command).await;
     assert_eq!((said.code, &answer(&said)["digest"]), (Some(0), &json!(digest(&vec![7; size]))), "{said:?}");
     assert!(said.stderr.contains("1.0 MiB sent"), "only what was missing: {said:?}");
+    yard.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_of_the_engine_is_published_by_its_name() {
+    let Some(engine) = Engine::start().await else { return };
+    let yard = Yard::new().await;
+    engine.docker(&["tag", &engine.stage.digest, "ours:1"]).unwrap();
+    let mut shell = at(&yard);
+    shell.set("DOCKER_HOST", engine.host());
+    let said = shell.ask(&["publish", "hello", "1.0.0", "--image", "docker:ours:1", "-o", "json"]).await;
+    assert_eq!((said.code, &answer(&said)["trust_state"]), (Some(0), &json!("verified")), "{said:?}");
+    let unknown = shell.ask(&["publish", "hello", "1.0.0", "--image", "docker:nobodys:1"]).await;
+    assert_eq!(unknown.code, Some(1), "{unknown:?}");
     yard.end().await;
 }

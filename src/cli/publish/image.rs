@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use api_types::PublishIntent;
-use clients::oci_layout::{Descriptor, Layout};
+use clients::oci_layout::{Descriptor, Layout, adopt};
 use clients::registry::{Pushed, Repository};
 use clients::trust::{SignerKey, sign};
 use domain::artifact::MANIFEST_TYPES;
@@ -55,14 +55,7 @@ impl Image {
             Err(error) => Err(Failure::usage(format!("docker cannot be run: {error}"))),
         };
         let _ = std::fs::remove_file(&archive);
-        let unpacked = unpacked?;
-        if !unpacked.join("oci-layout").is_file() {
-            let _ = std::fs::remove_dir_all(&unpacked);
-            return Err(Failure::usage(
-                "this engine does not save images as OCI layouts; Docker does from 25 on",
-            ));
-        }
-        Image::read(&archive, Some(unpacked))
+        Image::read(&archive, Some(unpacked?))
     }
 
     fn read(path: &Path, unpacked: Option<PathBuf>) -> Result<Image, Failure> {
@@ -150,7 +143,7 @@ fn unpack(archive: &Path) -> Result<PathBuf, Failure> {
     std::fs::create_dir(&folder).map_err(|error| failed(error.to_string()))?;
     let unpacked = Command::new("tar").arg("-xf").arg(archive).arg("-C").arg(&folder).output();
     match unpacked {
-        Ok(said) if said.status.success() => Ok(folder),
+        Ok(said) if said.status.success() => adopt(&folder).map(|()| folder).map_err(Failure::usage),
         Ok(said) => Err(failed(String::from_utf8_lossy(&said.stderr).trim().to_owned())),
         Err(error) => Err(failed(error.to_string())),
     }
