@@ -66,7 +66,8 @@ async fn a_revocation_reaches_runs_that_resolved_the_artifact_before() {
         .await
         .unwrap();
     let (id, run) = platform.deploy_version(allocation, &number, 1).await;
-    platform.story.until_step(run, "resolve_artifacts", "succeeded").await;
+    let resolved = "select exists (select 1 from engine.step where run_id = $1 and name = $2[1] and state = 'succeeded')";
+    platform.story.until_true("the artifact is resolved", resolved, run, &["resolve_artifacts"]).await;
     let digest = shelve(&number).to_string();
     let found = platform.http.get(&project(&format!("/app-artifacts?digest={digest}"))).await.with(200);
     let path = project(&format!("/app-artifacts/{}/revoke", id_of(&found["items"][0])));
