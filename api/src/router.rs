@@ -176,7 +176,7 @@ pub(crate) fn routes() -> Vec<Route> {
         get   (ROOT,         "/billing/usage",                     Somewhere(BillingUsageRead), billing::usage()),
         get   (ROOT,         "/billing/ledger",                    Somewhere(BillingUsageRead), billing::ledger()),
         get   (ROOT,         "/billing/balance",                   Somewhere(BillingUsageRead), billing::balance()),
-        post  (PROJECT,      "/usage-events",                      BillingUsageWrite,       billing::usage_events()),
+        post  (PROJECT,      "/usage-events",                      KeyOrInstance(BillingUsageWrite), billing::usage_events()),
         get   (PROJECT,      "/budget",                            BillingUsageRead,        billing::budget()),
         put   (PROJECT,      "/budget",                            BillingBudgetManage,     billing::set_budget()),
         get   (ADMIN,        "/prices",                            BillingUsageRead,        prices::list()),

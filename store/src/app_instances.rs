@@ -4,7 +4,7 @@
 mod read;
 
 pub use read::{
-    Filter, count_on_node, find, find_locked, list, of, of_account, on_allocation, on_node, standing_in,
+    Filter, count_on_node, find, find_locked, list, of, on_allocation, on_node, standing_in,
     unreachable_on_live_nodes, using_version,
 };
 

@@ -1,7 +1,7 @@
 //! The identity that a workload speaks to the platform with: a service account of its own, for as long as the instance is
 //! there. Its keys are made when it is launched, so that no private half rests anywhere readable.
 
-use domain::{Permission, PermissionSet};
+use domain::PermissionSet;
 use engine::{Activity, Call, Fault};
 use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
@@ -53,8 +53,7 @@ impl Activity for ProvisionIdentity {
     }
 }
 
-/// What an instance may do, it may do to itself alone: the one key it holds tells of usage, and the route that asks for it
-/// takes nothing from an instance but its own.
+/// It may do nothing by a key of the project: what an instance may do, it may do to itself alone.
 fn account<'a>(instance: &'a AppInstance, id: Uuid, slug: &'a str) -> NewServiceAccount<'a> {
     NewServiceAccount {
         id,
@@ -63,7 +62,7 @@ fn account<'a>(instance: &'a AppInstance, id: Uuid, slug: &'a str) -> NewService
         slug,
         name: &instance.display_name,
         description: Some("The identity of an app instance; it ends with it."),
-        keys: PermissionSet::EMPTY.with(Permission::BillingUsageWrite),
+        keys: PermissionSet::EMPTY,
         created_by: instance.created_by,
     }
 }

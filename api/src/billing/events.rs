@@ -9,13 +9,13 @@ use axum::extract::Request;
 use axum::response::Response;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::manifest::MeteringKind;
-use domain::{ActorType, ErrorCode, PolicyKey, UsageSource, Window, metering};
+use domain::{ErrorCode, PolicyKey, UsageSource, Window, metering};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 use store::policies::{self, Subject};
 use store::usage_records::{self, NewRecord};
 use store::usage_subjects::{self, UsageSubject};
-use store::{app_instances, meters, server};
+use store::{meters, server};
 use uuid::Uuid;
 
 use crate::body::{self, ReadBody};
@@ -111,10 +111,6 @@ impl Judge {
         let named: HashSet<Uuid> =
             events.iter().filter_map(|event| event["subject"].as_str()?.parse().ok()).collect();
         let named: Vec<Uuid> = named.into_iter().collect();
-        let own = match caller.principal().actor_type {
-            ActorType::ServiceAccount => app_instances::of_account(conn, caller.principal().id).await?,
-            _ => None,
-        };
         let late = policies::whole_number(conn, PolicyKey::LateEventSeconds, here).await?;
         let subjects = usage_subjects::of(conn, project, &named).await?;
         Ok(Judge {
@@ -123,7 +119,7 @@ impl Judge {
             now: server::now(conn).await?,
             late: TimeDelta::seconds(late),
             window_seconds: meters::window_seconds(conn, (org, project)).await?,
-            own,
+            own: caller.standing.instance,
             subjects: subjects.into_iter().map(|subject| (subject.instance, subject)).collect(),
             correlation_id: caller.context.correlation_id.to_string(),
         })

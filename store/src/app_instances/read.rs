@@ -153,10 +153,3 @@ pub async fn unreachable_on_live_nodes(conn: &mut PgConnection) -> sqlx::Result<
     .await?;
     Ok(rows.into_iter().map(|row| (row.id, row.node_id)).collect())
 }
-
-/// The instance that speaks to the platform by this account, if one does.
-pub async fn of_account(conn: &mut PgConnection, account: Uuid) -> sqlx::Result<Option<Uuid>> {
-    sqlx::query_scalar!("select id from app_instances where operator_service_account_id = $1", account)
-        .fetch_optional(conn)
-        .await
-}
