@@ -34,6 +34,7 @@ pub mod steps;
 pub mod trace;
 pub mod up;
 pub mod upgrade;
+pub mod usage;
 pub mod validate;
 pub mod wait;
 pub mod whoami;
@@ -96,6 +97,8 @@ pub enum Verb {
     Events(events::EventsArgs),
     /// Everything that one request set off, as a timeline
     Trace(trace::TraceArgs),
+    /// What was used and what it cost
+    Usage(usage::UsageArgs),
     /// Bring an instance to another version
     Upgrade(upgrade::UpgradeArgs),
     /// Bring an instance back to what ran before
@@ -162,6 +165,7 @@ pub async fn run(verb: &Verb, args: &ClientArgs, format: Format) -> Result<(), F
         Verb::Events(events) => events::run(events, &client, format).await,
         Verb::Trace(trace) => trace::run(trace, &client, format).await,
         Verb::Mcp => mcp::run(client).await,
+        Verb::Usage(usage) => usage::run(usage, &client, format).await,
         Verb::Upgrade(upgrade) => upgrade::run(upgrade, &client, format).await,
         Verb::Rollback(rollback) => rollback::run(rollback, &client, format).await,
         Verb::Down(down) => down::run(down, &client, format).await,

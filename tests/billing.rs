@@ -2,9 +2,9 @@
 
 mod bill;
 mod budget;
-mod ledger;
+pub mod ledger;
 mod metering;
 mod model;
-mod office;
+pub mod office;
 mod struck;
 mod usage;

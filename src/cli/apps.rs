@@ -83,7 +83,7 @@ async fn show(client: &Client, slug: &str, version: Option<&str>, format: Format
     let effective: EffectiveEntitlement = client.get(&effective, &[]).await?;
     let shown = Shown { app, entitled: effective.enabled, versions, explanation };
     match format {
-        Format::Table => output::text(&picture(&shown)),
+        Format::Table | Format::Csv => output::text(&picture(&shown)),
         Format::Name => output::text(&format!("{slug}\n")),
         Format::Json | Format::Yaml => output::data(format, &shown),
     }

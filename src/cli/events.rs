@@ -91,7 +91,7 @@ fn remark(data: &Value) -> String {
 /// One event on a line of its own.
 fn line(event: &CloudEvent, format: Format) -> Result<(), Failure> {
     match format {
-        Format::Table => output::text(&format!("{}\n", row(event)[1..].join("  "))),
+        Format::Table | Format::Csv => output::text(&format!("{}\n", row(event)[1..].join("  "))),
         Format::Name => output::text(&format!("{}\n", event.id)),
         Format::Json | Format::Yaml => {
             output::text(&format!("{}\n", serde_json::to_string(event).map_err(Failure::server)?))

@@ -30,7 +30,7 @@ pub fn run(args: &ExplainArgs, format: Format) -> Result<(), Failure> {
     let code: ErrorCode = asked.parse().map_err(|_| unknown(asked))?;
     let page = page_of(code);
     match format {
-        Format::Table => output::text(page.unwrap_or(code.explanation())),
+        Format::Table | Format::Csv => output::text(page.unwrap_or(code.explanation())),
         Format::Name => output::text(&format!("{code}\n")),
         Format::Json | Format::Yaml => output::data(format, &explained(code, page)),
     }

@@ -23,6 +23,8 @@ pub enum Format {
     Yaml,
     /// The first column alone: ids for the next command
     Name,
+    /// Rows of data for a spreadsheet; what is no table is printed as for people
+    Csv,
 }
 
 /// Rows of data with a heading, and the same data for programs.
@@ -34,6 +36,7 @@ pub fn print<T: Serialize>(
 ) -> Result<(), Failure> {
     match format {
         Format::Table => text(&table(heading, rows)),
+        Format::Csv => text(&csv(heading, rows)),
         Format::Name => text(
             &rows.iter().filter_map(|row| row.first()).map(|name| format!("{name}\n")).collect::<String>(),
         ),
@@ -78,7 +81,7 @@ pub fn error(format: Format, failure: &Failure) {
     match format {
         Format::Json => say(&value.to_string()),
         Format::Yaml => say(yaml::document(&value).trim_end()),
-        Format::Table | Format::Name => {
+        Format::Table | Format::Name | Format::Csv => {
             say(&format!("error: {}", failure.message.replace('\n', "\nerror: ")));
             if let Some(answer) = &failure.answer {
                 evidence(answer);
@@ -135,6 +138,23 @@ fn way_on(operation: &Operation) {
     }
 }
 
+/// RFC 4180, with plain line ends.
+fn csv(heading: &[&str], rows: &[Vec<String>]) -> String {
+    let cell = |text: &str| {
+        let quoted = text.contains([',', '"', '\n', '\r']);
+        if quoted { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+    };
+    let line = |cells: Vec<String>| format!("{}\n", cells.join(","));
+    let first = line(heading.iter().map(|title| cell(title)).collect());
+    rows.iter().fold(first, |text, row| text + &line(row.iter().map(|value| cell(value)).collect()))
+}
+
+/// Minor units of a currency.
+pub fn money(minor: i64, currency: &str) -> String {
+    let sign = if minor < 0 { "-" } else { "" };
+    format!("{sign}{}.{:02} {currency}", minor.unsigned_abs() / 100, minor.unsigned_abs() % 100)
+}
+
 pub fn table(heading: &[&str], rows: &[Vec<String>]) -> String {
     let heading: Vec<String> = heading.iter().map(|title| title.to_uppercase()).collect();
     let lines: Vec<&Vec<String>> = std::iter::once(&heading).chain(rows).collect();
@@ -164,5 +184,12 @@ mod tests {
         ];
         let drawn = table(&["k", "value", "from"], &rows);
         assert_eq!(drawn, "K    VALUE       FROM\na    long value  x\nbcd              y\n");
+    }
+
+    #[test]
+    fn a_cell_that_could_be_read_as_two_is_quoted() {
+        let rows = vec![vec!["1".into(), "a, \"b\"".into()]];
+        assert_eq!(csv(&["n", "text"], &rows), "n,text\n1,\"a, \"\"b\"\"\"\n");
+        assert_eq!((money(-1234, "EUR"), money(5, "EUR")), ("-12.34 EUR".into(), "0.05 EUR".into()));
     }
 }

@@ -46,7 +46,7 @@ pub async fn run(args: &PlanArgs, client: &Client, format: Format) -> Result<(),
         }
     };
     match format {
-        Format::Table => output::text(&picture(&plan)),
+        Format::Table | Format::Csv => output::text(&picture(&plan)),
         Format::Name => output::text(&format!("{}\n", plan.workflow_kind)),
         Format::Json | Format::Yaml => output::data(format, &plan),
     }

@@ -100,7 +100,7 @@ async fn tell_changes(
                 continue;
             }
             match format {
-                Format::Table => output::text(&format!("{}\n", row.join("  ")))?,
+                Format::Table | Format::Csv => output::text(&format!("{}\n", row.join("  ")))?,
                 Format::Name => output::text(&format!("{}\n", instance.id))?,
                 Format::Json | Format::Yaml => {
                     output::text(&format!(

@@ -66,7 +66,7 @@ pub async fn run(args: &ReceiptArgs, client: &Client, format: Format) -> Result<
     match format {
         Format::Json | Format::Yaml => output::data(format, &receipt),
         Format::Name => output::text(&format!("{}\n", receipt.key_id)),
-        Format::Table => show(&check(&receipt, None)?, format),
+        Format::Table | Format::Csv => show(&check(&receipt, None)?, format),
     }
 }
 

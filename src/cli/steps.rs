@@ -107,7 +107,7 @@ impl Board {
         let screen = match format {
             Format::Table if io::stderr().is_terminal() => Screen::Terminal,
             Format::Table => Screen::Lines,
-            Format::Json | Format::Yaml | Format::Name => Screen::Nothing,
+            Format::Json | Format::Yaml | Format::Name | Format::Csv => Screen::Nothing,
         };
         Board {
             screen,

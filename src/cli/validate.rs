@@ -42,7 +42,9 @@ pub fn run(args: &ValidateArgs, format: Format) -> Result<(), Failure> {
     let reports = args.files.iter().map(|file| report(file)).collect::<Result<Vec<Report>, Failure>>()?;
     match format {
         Format::Json | Format::Yaml => output::data(format, &reports)?,
-        Format::Table | Format::Name => output::text(&reports.iter().map(lines).collect::<String>())?,
+        Format::Table | Format::Name | Format::Csv => {
+            output::text(&reports.iter().map(lines).collect::<String>())?
+        }
     }
     let wrong = reports.iter().filter(|report| !report.valid).count();
     match (wrong, reports.len()) {

@@ -3,7 +3,9 @@
 use workflows::sequencer::{Hints, Sequencer, number_all};
 
 use super::instances::{Town, answer};
-use super::{Running, told};
+use super::{Running, Shell, told};
+use crate::billing::ledger::{priced, rolled_up};
+use crate::billing::office::Office;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_is_read_and_followed() {
@@ -56,4 +58,34 @@ async fn events_are_listed_and_followed_and_one_request_is_traced() {
         told(&operator.ask(&["trace", "nobody-asked", "-o", "json"]).await)
     );
     town.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn usage_is_summed_for_people_and_listed_for_spreadsheets() {
+    let office = Office::open().await;
+    priced(&office).await;
+    let nothing = ["usage", "--by", "usage_unit"];
+    let viewer = office.platform.http.acting("viewer");
+    let server = viewer.listen().await;
+    let shell = Shell::at(server.address, viewer.token());
+    let empty = shell.ask(&nothing).await;
+    assert_eq!((empty.code, empty.stdout.lines().count()), (Some(0), 1), "{empty:?}");
+    office.tell(&[office.event("a", 10).await, office.event("b", 6).await]).await.with(200);
+    rolled_up(&office).await;
+    let sums = shell.ask(&["usage", "writer"]).await;
+    assert_eq!(sums.code, Some(0), "{sums:?}");
+    assert!(sums.stdout.contains("writer") && sums.stdout.contains("16 tokens"), "{sums:?}");
+    assert!(sums.stdout.contains(" EUR"), "{sums:?}");
+    let sheet = shell.ask(&["usage", "writer", "--window", "none", "-o", "csv"]).await;
+    assert!(sheet.stdout.starts_with("id,at,source,quantity,unit,of,in the ledger\n"), "{sheet:?}");
+    assert_eq!(sheet.stdout.matches(",app_runtime,").count(), 2, "{sheet:?}");
+    let month = answer(&shell.ask(&["usage", "--window", "month", "--by", "usage_unit", "-o", "json"]).await);
+    assert!(month["items"][0]["quantities"].is_object(), "{month:#}");
+    insta::assert_snapshot!("usage_bad", told(&shell.ask(&["usage", "--by", "colour"]).await));
+    insta::assert_snapshot!(
+        "usage_bad_json",
+        told(&shell.ask(&["usage", "--by", "colour", "-o", "json"]).await)
+    );
+    server.close().await;
+    office.close().await;
 }

@@ -102,9 +102,7 @@ fn allowed(policy: &Effective) -> String {
 /// Minor units and a currency, as money is told everywhere.
 fn per_hour(price: &Value) -> String {
     match (price["amount_minor"].as_i64(), price["currency"].as_str()) {
-        (Some(minor), Some(currency)) => {
-            format!("{}.{:02} {currency} an hour", minor / 100, (minor % 100).abs())
-        }
+        (Some(minor), Some(currency)) => format!("{} an hour", output::money(minor, currency)),
         _ => price.to_string(),
     }
 }

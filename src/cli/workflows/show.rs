@@ -11,7 +11,7 @@ use crate::failure::Failure;
 pub async fn run(id: Uuid, client: &Client, format: Format) -> Result<(), Failure> {
     let detail: WorkflowRunDetail = client.get(&client.in_project(&format!("/workflows/{id}"))?, &[]).await?;
     match format {
-        Format::Table => {
+        Format::Table | Format::Csv => {
             output::text(&head(&detail))?;
             let rows: Vec<Vec<String>> = detail.steps.iter().map(row).collect();
             output::print(format, &["step", "state", "tries", "started", "took", "error"], &rows, &detail)
