@@ -27,6 +27,7 @@ const CHECKED: &[&str] = &[
     "instance.upgrade",
     "instance.rollback",
     "allocation.release",
+    "instance.reconcile",
     "platform.watch_nodes",
     "billing.accrue",
     "billing.rollup",

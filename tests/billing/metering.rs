@@ -145,7 +145,7 @@ fn uncounted(engine: &Engine) -> Arc<Env> {
              insert into organizations (id, slug, display_name) values
                  ('00000000-0000-0000-0000-00000000000a', 'org', 'org') on conflict do nothing;
              insert into projects (id, org_id, slug, display_name) values
-                 ('00000000-0000-0000-0000-000000000001', '00000000-0000-0000-0000-00000000000a', 'p', 'p')
+                 ('00000000-0000-0000-0000-000000000001', '00000000-0000-0000-0000-00000000000a', 'project', 'p')
                  on conflict do nothing;
              insert into nodes (id, name, status, key_id, public_key, created_by) values
                  ('00000000-0000-0000-0000-000000000017', 'gpu-1', 'active', 'k', 'k',
