@@ -29,6 +29,7 @@ const CHECKED: &[&str] = &[
     "allocation.release",
     "instance.reconcile",
     "platform.watch_nodes",
+    "platform.watch_drift",
     "billing.accrue",
     "billing.rollup",
     "billing.rerate",

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use utoipa::openapi::schema::{ArrayBuilder, Ref};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -19,7 +19,12 @@ impl UsageBatch {
 impl PartialSchema for UsageBatch {
     fn schema() -> RefOr<Schema> {
         let events = ArrayBuilder::new().items(Ref::from_schema_name(UsageEvent::name()));
-        events.max_items(Some(UsageBatch::MOST)).into()
+        let example = json!([{
+            "specversion": "1.0", "type": "app.usage", "source": "/apps/notes", "id": "request-4711",
+            "time": "2026-11-17T09:30:00Z", "subject": "01970000-0000-7000-8000-000000000010",
+            "data": { "usage_unit": "tokens", "quantity": 1280 },
+        }]);
+        events.max_items(Some(UsageBatch::MOST)).example(Some(example)).into()
     }
 }
 

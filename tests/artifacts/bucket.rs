@@ -34,9 +34,11 @@ impl Server {
         let log = File::create(folder.0.join("log")).unwrap();
         let child = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/target/oracles/bin/weed"))
             .args(["mini", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-webdav=false", "-admin.ui=false"])
+            .args(["-master.telemetry=false", "-s3.port.iceberg=0", "-s3.port.lance=0"])
             .arg(format!("-dir={}", folder.0.display()))
             .args([format!("-master.port={port}"), format!("-volume.port={}", port + 1)])
             .args([format!("-filer.port={}", port + 2), format!("-s3.port={}", port + 3)])
+            .arg(format!("-admin.port={}", port + 4))
             .env("AWS_ACCESS_KEY_ID", ID)
             .env("AWS_SECRET_ACCESS_KEY", SECRET)
             .stdin(Stdio::null())
@@ -83,12 +85,13 @@ impl Drop for Server {
     }
 }
 
-/// Four in a row, and those that lie ten thousand above them. Stories of other processes look elsewhere first.
+/// Five in a row, and those that lie ten thousand above them: below the ports that connections are given. Stories of other
+/// processes look elsewhere first.
 fn free_ports() -> u16 {
-    let first = 20_000 + u16::try_from(std::process::id() % 1_000).unwrap_or_default() * 7;
+    let first = 12_000 + u16::try_from(std::process::id() % 1_000).unwrap_or_default() * 8;
     let free = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
-    let row = |first: &u16| (0..4).all(|at| free(first + at) && free(first + at + 10_000));
-    (first..30_000).step_by(7).find(row).expect("free ports")
+    let row = |first: &u16| (0..5).all(|at| free(first + at) && free(first + at + 10_000));
+    (first..22_000).step_by(8).find(row).expect("free ports")
 }
 
 /// Uploads as the answer says, but for a header that may be left out.

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use workflows::allocation::ReleaseAllocation;
 use workflows::instance::reconcile::ReconcileInstance;
 use workflows::instance::{RollbackInstance, Shift, UpgradeInstance};
+use workflows::reconcilers::drift::WatchDrift;
 use workflows::reconcilers::lost_nodes::WatchNodes;
 
 use super::catalog::furnish;
@@ -112,6 +113,24 @@ async fn watching_nodes_survives_being_struck_anywhere() {
     .await
     .unwrap();
     assert!(0 < told && told <= runs, "{runs} runs told {told} times of the node that each of them lost");
+    database.drop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn looking_for_drift_survives_being_struck_anywhere() {
+    let database = TestDatabase::new().await;
+    furnish(&database.pool()).await;
+    check_workflow(Check {
+        database: database.options.clone(),
+        workflow: WatchDrift {},
+        fresh_env: drifted,
+        leftovers: |_env| Vec::new(),
+        while_waiting: |_, _| Box::pin(async {}),
+    })
+    .await;
+    let acting = "select count(*) from engine.run where kind = 'instance.reconcile' and finished_at is null";
+    let acting: i64 = sqlx::query_scalar(acting).fetch_one(&database.pool()).await.unwrap();
+    assert_eq!(acting, 1, "however often it was looked at, one run acts on the instance");
     database.drop().await;
 }
 
