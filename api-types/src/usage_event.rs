@@ -24,7 +24,7 @@ impl PartialSchema for UsageBatch {
             "time": "2026-11-17T09:30:00Z", "subject": "01970000-0000-7000-8000-000000000010",
             "data": { "usage_unit": "tokens", "quantity": 1280 },
         }]);
-        events.max_items(Some(UsageBatch::MOST)).example(Some(example)).into()
+        events.max_items(Some(UsageBatch::MOST)).examples([example]).into()
     }
 }
 

@@ -17,8 +17,12 @@ pub struct UsageArgs {
     /// How wide sums are; `none` lists records
     #[arg(long, default_value = "day", value_parser = ["hour", "day", "month", "none"])]
     window: String,
-    /// What sums are told apart by, separated by commas: usage_source, usage_unit, app_instance_id, allocation_id, app_slug
-    #[arg(long, value_name = "COLUMNS", default_value = "app_slug")]
+    #[arg(
+        help = "What sums are told apart by, separated by commas: usage_source, usage_unit, app_instance_id, allocation_id, app_slug",
+        long,
+        value_name = "COLUMNS",
+        default_value = "app_slug"
+    )]
     by: String,
     /// Only usage of this kind of thing
     #[arg(long, value_parser = ["allocation", "app_runtime"])]
