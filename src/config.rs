@@ -49,6 +49,10 @@ pub struct Config {
 pub struct Server {
     pub listen: SocketAddr,
     pub receive_within: Duration,
+    /// How long a stopping process still takes requests, while it says that it is not ready.
+    pub notice: Duration,
+    /// Where a process without an API says how it is.
+    pub probes: Option<SocketAddr>,
 }
 
 #[derive(Debug, Clone)]
@@ -56,6 +60,7 @@ pub struct Database {
     pub url: Option<PgConnectOptions>,
     pub migrate_url: Option<PgConnectOptions>,
     pub app_role: String,
+    pooler: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,6 +119,11 @@ impl Config {
             server: Server {
                 listen: values.parse("server.listen")?,
                 receive_within: milliseconds(&values, "server.receive_ms")?,
+                notice: milliseconds(&values, "server.notice_ms")?,
+                probes: match values.optional("server.probes_listen")? {
+                    Some(_) => Some(values.parse("server.probes_listen")?),
+                    None => None,
+                },
             },
             auth: Auth::load(&values)?,
             registry: Registry::load(&values)?,
@@ -134,17 +144,20 @@ impl Database {
             url: connection(values, "database.url")?,
             migrate_url: connection(values, "database.migrate_url")?,
             app_role: values.text("database.app_role")?,
+            pooler: values.parse("database.pooler")?,
         })
     }
 
     /// Where the application role connects, or how to say it.
     pub fn required(&self) -> Result<PgConnectOptions, ConfigError> {
-        self.url.clone().ok_or_else(|| {
-            ConfigError(vec![format!(
+        let Some(options) = self.url.clone() else {
+            return Err(ConfigError(vec![format!(
                 "no database: set `database.url` in the configuration file, {}, or --database-url",
                 variable_name("database.url")
-            )])
-        })
+            )]));
+        };
+        // A statement that one session behind the pooler has prepared is unknown to the next.
+        Ok(if self.pooler { options.statement_cache_capacity(0) } else { options })
     }
 }
 

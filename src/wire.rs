@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use activities::{Env, TaskSigners};
+use api::Ending;
 use axum::Router;
 use clients::Clock;
 use clients::blobs::Blobs;
@@ -21,7 +22,6 @@ use clients::wrapping::{Vault, Wrapper, Wrapping};
 use engine::{Engine, Kind, Workers};
 use sqlx::postgres::PgConnectOptions;
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 use workflows::sequencer::Hints;
 
 use crate::config::{self, Auth, Config};
@@ -34,6 +34,7 @@ pub fn engine(database: PgConnectOptions, config: &Config) -> Engine {
     let engine = Engine::new(database, config.engine.clone());
     // A process that only answers requests shows the plans of runs that others drive.
     engine.knows(kinds());
+    engine.also_promises(activities::promises::of_the_platform);
     engine
 }
 
@@ -125,27 +126,35 @@ pub struct Front {
     pub beside: Router,
 }
 
-/// Answers requests until `closing` is cancelled and the last one is done.
-pub async fn api(
-    front: Front,
-    engine: Engine,
-    hints: Hints,
-    closing: CancellationToken,
-) -> Result<(), api::ServeError> {
-    let build = api::Build {
-        name: env!("CARGO_PKG_NAME"),
-        version: env!("CARGO_PKG_VERSION"),
-        git: option_env!("GPUAAS_GIT_COMMIT"),
-        schema: store::migrate::newest(),
-    };
-    let mut state = api::State::new(engine, build, front.keys)
+/// Answers requests until its ending has begun and the last one is done.
+pub async fn api(front: Front, engine: Engine, hints: Hints, ending: Ending) -> Result<(), api::ServeError> {
+    let mut state = api::State::new(engine, build(), front.keys)
         .receiving_within(front.receive_within)
         .hinting(hints)
         .with_console(front.console);
     if let Some(depot) = front.depot {
         state = state.with_depot(depot);
     }
-    api::serve(front.listener, state, front.beside, closing.cancelled_owned()).await
+    api::serve(front.listener, state, front.beside, ending).await
+}
+
+/// Answers how the process is, and nothing else.
+pub async fn probes(
+    listener: TcpListener,
+    keys: api::Keys,
+    engine: Engine,
+    ending: Ending,
+) -> Result<(), api::ServeError> {
+    api::serve_probes(listener, api::State::new(engine, build(), keys), ending).await
+}
+
+fn build() -> api::Build {
+    api::Build {
+        name: env!("CARGO_PKG_NAME"),
+        version: env!("CARGO_PKG_VERSION"),
+        git: option_env!("GPUAAS_GIT_COMMIT"),
+        schema: store::migrate::newest(),
+    }
 }
 
 /// The workflows this binary can drive.

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::support::cluster::{Cluster, Folder, shared_server, shared_server_url};
 use crate::support::database::MAKE_APP_ROLE;
-use crate::support::process::{Dev, Said, gpuaas, interrupt, run};
+use crate::support::process::{Dev, Said, Serve, gpuaas, interrupt, run};
 
 /// An empty database on the shared server, dropped with the test.
 struct Scratch {
@@ -120,6 +120,13 @@ async fn serve_runs_on_one_release_newer_and_refuses_two() {
     scratch.execute(&release(1)).await;
     let doctor = run(&["doctor", "--database-url", &stepped_down(&scratch.url)]);
     assert!(doctor.stdout.contains("newer than this binary"), "{doctor:?}");
+    let folder = Folder::new();
+    let alone = ["--set", "auth.allow_nobody=true", "--listen", "127.0.0.1:0"];
+    let mut older = Serve::api(&folder.0, &stepped_down(&scratch.url), &alone);
+    older.says("the schema is newer than this binary");
+    older.says("serving");
+    older.terminate();
+    assert!(older.ends().0.success());
 
     scratch.execute(&release(1)).await;
     let said: Said = scratch.serve().output().unwrap().into();
@@ -194,4 +201,29 @@ async fn doctor_tells_by_its_exit_code() {
     let empty = run(&["doctor", "--database-url", &scratch.url]);
     assert_eq!(empty.code, Some(6), "{empty:?}");
     assert!(empty.stdout.contains("run `gpuaas migrate`"), "{empty:?}");
+}
+
+#[tokio::test]
+async fn doctor_names_the_runs_that_a_binary_would_strand_and_the_promises_that_are_broken() {
+    make_app_role().await;
+    let scratch = Scratch::new().await;
+    assert_eq!(scratch.migrate().code, Some(0));
+    let url = stepped_down(&scratch.url);
+    let well = run(&["doctor", "--before-upgrade", "--database-url", &url]);
+    assert!(well.stdout.contains("this binary can drive every unfinished run"), "{well:?}");
+    assert!(well.stdout.contains("lease 15 s; statements 5 s, locks 2 s"), "{well:?}");
+    scratch
+        .execute(
+            "insert into engine.run (id, kind, version, project_id, correlation_id, input, wake_at)
+             values (gen_random_uuid(), 'long.gone', 7, gen_random_uuid(), 'c', '{}', engine.now())",
+        )
+        .await;
+    let stranded = run(&["doctor", "--before-upgrade", "--database-url", &url]);
+    assert_eq!(stranded.code, Some(6), "{stranded:?}");
+    assert!(stranded.stdout.contains("cannot drive long.gone v7 (1 runs)"), "{stranded:?}");
+    assert!(stranded.stdout.contains("1 runs are unfinished and no process drives them"), "{stranded:?}");
+    scratch.execute("update engine.run set wake_at = null").await;
+    let broken = run(&["doctor", "--database-url", &url]);
+    assert_eq!(broken.code, Some(6), "{broken:?}");
+    assert!(broken.stdout.contains("1 broken; the first is P5"), "{broken:?}");
 }

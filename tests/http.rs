@@ -4,6 +4,7 @@ mod bad_input;
 mod bulk_retry;
 mod conformance;
 mod operate;
+mod pressure;
 mod read;
 mod schedules;
 mod slow;
@@ -12,14 +13,13 @@ mod why_stuck;
 
 use std::net::SocketAddr;
 
-use api::{Build, State};
+use api::{Build, Ending, State};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Method, Request, StatusCode};
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 use uuid::Uuid;
 
@@ -40,14 +40,15 @@ pub struct Http {
 /// A platform behind a real port.
 pub struct Listening {
     pub address: SocketAddr,
-    closing: CancellationToken,
+    ending: Ending,
     serving: JoinHandle<Result<(), api::ServeError>>,
 }
 
 impl Listening {
     /// Returns once the last connection has ended.
     pub async fn close(self) {
-        self.closing.cancel();
+        self.ending.announced.cancel();
+        self.ending.begun.cancel();
         self.serving.await.expect("no panic").expect("it served");
     }
 }
@@ -129,10 +130,9 @@ impl Http {
     pub async fn listen(&self) -> Listening {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
-        let closing = CancellationToken::new();
-        let serving =
-            api::serve(listener, self.state.clone(), Router::new(), closing.clone().cancelled_owned());
-        Listening { address, closing, serving: tokio::spawn(serving) }
+        let ending = Ending::default();
+        let serving = api::serve(listener, self.state.clone(), Router::new(), ending.clone());
+        Listening { address, ending, serving: tokio::spawn(serving) }
     }
 
     /// What is sent as `Authorization: Bearer`.

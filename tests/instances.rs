@@ -9,6 +9,7 @@ mod drift;
 mod entitled;
 mod logs;
 mod nodes;
+mod promises;
 mod reads;
 mod relay;
 mod speech;

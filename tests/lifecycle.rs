@@ -102,14 +102,14 @@ fn old_and_new_events(engine: &Engine) -> Arc<Env> {
                  when n <= 3 then interval '31 days' else interval '1 day' end
              from event_counters, generate_series(1, 5) n",
     )
-    .execute(engine.pool()))
+    .execute(engine.pool().bare()))
     .expect("events");
     Arc::new(Env::new(engine.clone()))
 }
 
 fn kept(env: &Env) -> Vec<String> {
     let all = "select 'forgotten ' || forgotten from event_counters union all select 'kept ' || seq from outbox order by 1";
-    wait_for(sqlx::query_scalar(all).fetch_all(env.pool())).expect("what is kept")
+    wait_for(sqlx::query_scalar(all).fetch_all(env.pool().bare())).expect("what is kept")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -169,7 +169,7 @@ fn active_version(engine: &Engine) -> Arc<Env> {
          insert into app_versions (id, app_id, version, status, manifest, content_digest, registered_by)
              values ('{VERSION}', '{VERSION}', '1.0.0', 'active', '{{}}', 'sha256:' || repeat('0', 64), '{VERSION}')",
     )))
-    .execute(engine.pool()))
+    .execute(engine.pool().bare()))
     .expect("a version");
     Arc::new(Env::new(engine.clone()))
 }
@@ -181,7 +181,7 @@ fn changes(env: &Env) -> Vec<String> {
             "select what from (select 0 as place, status as what from app_versions where status <> 'active'
              union all select pos, type from outbox) changes order by place",
         )
-        .fetch_all(env.pool()),
+        .fetch_all(env.pool().bare()),
     )
     .expect("the changes")
 }
@@ -196,7 +196,7 @@ pub fn let_time_pass(engine: Engine, _run: Uuid) -> BoxFuture<'static, ()> {
     Box::pin(async move {
         sqlx::query("update engine.test_clock set ahead = ahead + make_interval(secs => $1)")
             .bind(Duration::from_secs(61).as_secs_f64())
-            .execute(engine.pool())
+            .execute(engine.pool().bare())
             .await
             .expect("the clock moves");
         engine.wake();

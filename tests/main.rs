@@ -27,4 +27,5 @@ mod manifests;
 mod nodes;
 mod outbox;
 mod quickstart;
+mod split;
 mod support;

@@ -18,7 +18,7 @@ impl Activity for ListUses {
     type Output = Uses;
 
     async fn run(&self, env: &Env, _call: &Call) -> Result<Uses, Fault> {
-        let mut conn = env.pool().acquire().await?;
+        let mut conn = env.pool().begin().await?;
         match app_artifacts::find(&mut conn, self.artifact_id).await? {
             Some(artifact) => Ok(app_artifacts::uses(&mut conn, &artifact).await?),
             None => Ok(Uses::default()),

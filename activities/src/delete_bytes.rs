@@ -28,7 +28,7 @@ impl Activity for DeleteBytes {
     type Output = ();
 
     async fn run(&self, env: &Env, _call: &Call) -> Result<(), Fault> {
-        let mut conn = env.pool().acquire().await?;
+        let mut conn = env.pool().begin().await?;
         let artifact = app_artifacts::find(&mut conn, self.artifact_id).await?;
         drop(conn);
         let Some(artifact) = artifact else { return Ok(()) };

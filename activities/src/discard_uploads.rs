@@ -28,7 +28,7 @@ impl Activity for DiscardUploads {
     async fn run(&self, env: &Env, _call: &Call) -> Result<(), Fault> {
         for Closed { intent_id, source_uri } in &self.closed {
             let Some(source_uri) = source_uri else { continue };
-            let mut conn = env.pool().acquire().await?;
+            let mut conn = env.pool().begin().await?;
             let over = publish_intents::is_over(&mut conn, *intent_id).await?;
             drop(conn);
             if over {

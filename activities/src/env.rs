@@ -7,8 +7,7 @@ use clients::blobs::{BlobFault, BlobName, Blobs};
 use clients::registry::{Registry, RegistryFault};
 use clients::webhook::WebhookSender;
 use domain::artifact;
-use engine::{Engine, Fault};
-use sqlx::PgPool;
+use engine::{Engine, Fault, Pool};
 use store::app_artifacts::AppArtifact;
 
 use crate::task_signers::TaskSigners;
@@ -87,7 +86,7 @@ impl Env {
     }
 
     /// The platform's own database.
-    pub fn pool(&self) -> &PgPool {
+    pub fn pool(&self) -> &Pool {
         self.engine.pool()
     }
 

@@ -25,7 +25,7 @@ impl Activity for ListManifests {
     type Output = Vec<Belonging>;
 
     async fn run(&self, env: &Env, _call: &Call) -> Result<Vec<Belonging>, Fault> {
-        let mut conn = env.pool().acquire().await?;
+        let mut conn = env.pool().begin().await?;
         let Some(artifact) = app_artifacts::find(&mut conn, self.artifact_id).await? else {
             return Ok(Vec::new());
         };

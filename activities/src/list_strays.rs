@@ -25,7 +25,7 @@ impl Activity for ListStrays {
     type Output = Vec<Stray>;
 
     async fn run(&self, env: &Env, _call: &Call) -> Result<Vec<Stray>, Fault> {
-        let mut conn = env.pool().acquire().await?;
+        let mut conn = env.pool().begin().await?;
         let older = Duration::from_secs(self.older_seconds).as_secs_f64();
         let strays = registry_pushes::strays(&mut conn, older, MOST).await?;
         drop(conn);

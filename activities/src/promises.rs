@@ -1,10 +1,14 @@
-//! Looks at every run there is and fails where one of the engine's promises is broken. It only reads, so it may be
-//! repeated and has nothing to undo.
+//! Looks at every run and instance there is and fails where a promise is broken. It only reads, so it may be repeated and
+//! has nothing to undo.
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use engine::{Activity, Call, Fault, Violation};
+use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
+use sqlx::PgConnection;
+use store::promises::Broken;
 
 use crate::Env;
 
@@ -27,6 +31,22 @@ impl Activity for CheckPromises {
         }
         Err(Fault::terminal("promises_broken", in_words(&broken)))
     }
+}
+
+/// What the platform promises besides, for the engine to look at with its own.
+pub fn of_the_platform(
+    conn: &mut PgConnection,
+    since: Option<DateTime<Utc>>,
+) -> BoxFuture<'_, sqlx::Result<Vec<Violation>>> {
+    Box::pin(async move {
+        let broken = store::promises::check(conn, since).await?;
+        let seen = |Broken { promise, subject, detail }: Broken| Violation {
+            promise,
+            run_id: None,
+            detail: format!("{subject} {detail}"),
+        };
+        Ok(broken.into_iter().map(seen).collect())
+    })
 }
 
 fn in_words(broken: &[Violation]) -> String {

@@ -30,7 +30,7 @@ impl Activity for VerifyArtifact {
     type Output = Evidence;
 
     async fn run(&self, env: &Env, _call: &Call) -> Result<Evidence, Fault> {
-        let mut conn = env.pool().acquire().await?;
+        let mut conn = env.pool().begin().await?;
         let artifact = app_artifacts::find(&mut conn, self.artifact_id).await?;
         let artifact =
             artifact.ok_or_else(|| Fault::terminal("artifact_not_found", "the artifact is gone"))?;

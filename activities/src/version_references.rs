@@ -19,7 +19,7 @@ impl Activity for ListReferences {
     type Output = Vec<Reference>;
 
     async fn run(&self, env: &Env, _call: &Call) -> Result<Vec<Reference>, Fault> {
-        let mut conn = env.pool().acquire().await?;
+        let mut conn = env.pool().begin().await?;
         Ok(version_references::of_id(&mut conn, self.version_id).await?)
     }
 }

@@ -6,7 +6,6 @@ use api_types::Version;
 use axum::Json;
 use axum::extract::State as Shared;
 use serde_json::{Value, json};
-use sqlx::Connection;
 use tokio::time::timeout;
 
 use crate::error::ApiError;
@@ -24,7 +23,7 @@ pub(crate) async fn readyz(Shared(state): Shared<State>) -> Result<Json<Value>, 
     if state.draining.is_cancelled() {
         return Err(ApiError::unavailable("The process is stopping."));
     }
-    let answered = timeout(PATIENCE, async { state.pool.acquire().await?.ping().await }).await;
+    let answered = timeout(PATIENCE, async { state.pool.begin().await?.commit().await }).await;
     match answered {
         Ok(Ok(())) => Ok(Json(json!({ "status": "ready" }))),
         _ => Err(ApiError::unavailable("The database does not answer.")),

@@ -73,5 +73,5 @@ pub use depot::Depot;
 pub use error::ApiError;
 pub use openapi::document;
 pub use router::router;
-pub use serve::{ServeError, serve};
+pub use serve::{Ending, ServeError, serve, serve_probes};
 pub use state::{Build, Keys, State};

@@ -184,7 +184,7 @@ impl Collector for EngineCounters {
             in_flight.metric_type(),
         )?)?;
         let pressure = ConstGauge::new(pressed);
-        let help = "How long the database has not kept up; 0 while it does";
+        let help = "How long the oldest write has waited for the database";
         let unit = Some(&Unit::Seconds);
         pressure.encode(encoder.encode_descriptor(
             "engine_database_pressure",

@@ -232,11 +232,7 @@ pub(crate) fn routes() -> Vec<Route> {
 
 /// Everything the server answers. `extra` are public routes of other protocols, whose errors keep their own shape.
 pub fn router(state: State, extra: Router) -> Router {
-    let mut router = Router::new()
-        .route("/livez", plain_get(health::livez))
-        .route("/readyz", plain_get(health::readyz))
-        .route("/version", plain_get(health::version))
-        .route("/metrics", plain_get(metrics::scrape))
+    let mut router = about_the_process()
         .route("/api/v1/openapi.json", plain_get(openapi::serve))
         .route("/api/v1/asyncapi.json", plain_get(asyncapi::serve));
     let mut slow = Router::new();
@@ -253,6 +249,19 @@ pub fn router(state: State, extra: Router) -> Router {
         router = router.merge(extra.with_state(()));
     }
     layered(router, slow, state)
+}
+
+/// What a process answers that drives runs and has no API.
+pub(crate) fn probes(state: State) -> Router {
+    layered(about_the_process(), Router::new(), state)
+}
+
+fn about_the_process() -> Router<State> {
+    Router::new()
+        .route("/livez", plain_get(health::livez))
+        .route("/readyz", plain_get(health::readyz))
+        .route("/version", plain_get(health::version))
+        .route("/metrics", plain_get(metrics::scrape))
 }
 
 /// What is slow has no deadline here; its handlers have their own.

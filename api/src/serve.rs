@@ -1,7 +1,6 @@
 //! Serving a listener until told to stop, then letting the requests in flight end. A connection on which the head of a
 //! request takes too long is closed, so that slow callers cannot hold on to it for nothing.
 
-use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,9 +15,10 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-use crate::router::router;
+use crate::router::{probes, router};
 use crate::state::State;
 
 #[derive(Debug, thiserror::Error)]
@@ -27,22 +27,49 @@ pub enum ServeError {
     Io(#[from] io::Error),
 }
 
-/// Serves until `shutdown` resolves, then drains: long polls and streams end, other requests are answered, idle
-/// connections are closed. The caller bounds how long that may take. `extra` are routes of other protocols beside ours.
+/// A server ends in two moves, so that whoever sends it requests can see it coming.
+#[derive(Debug, Clone, Default)]
+pub struct Ending {
+    /// From here on `/readyz` says no, and long polls and streams end. Requests are still taken.
+    pub announced: CancellationToken,
+    /// No more requests are taken; those under way are answered.
+    pub begun: CancellationToken,
+}
+
+/// Serves the API until its ending has begun, then answers what is left; the caller bounds how long that may take. `extra`
+/// are routes of other protocols beside ours.
 pub async fn serve(
-    mut listener: TcpListener,
+    listener: TcpListener,
     state: State,
     extra: Router,
-    shutdown: impl Future<Output = ()> + Send + 'static,
+    ending: Ending,
+) -> Result<(), ServeError> {
+    let app = router(state.clone(), extra);
+    answer(listener, state, app, ending).await
+}
+
+/// The same of a process that has no API: it only says how it is.
+pub async fn serve_probes(listener: TcpListener, state: State, ending: Ending) -> Result<(), ServeError> {
+    let app = probes(state.clone());
+    answer(listener, state, app, ending).await
+}
+
+async fn answer(
+    mut listener: TcpListener,
+    state: State,
+    app: Router,
+    ending: Ending,
 ) -> Result<(), ServeError> {
     let connections = GracefulShutdown::new();
     let patience = state.receive_within;
-    let app = router(state.clone(), extra);
-    let mut shutdown = std::pin::pin!(shutdown);
     loop {
         // The trait's `accept` waits a moment and tries again when the process has no file descriptors left.
         let (stream, peer) = tokio::select! {
-            () = &mut shutdown => break,
+            () = ending.announced.cancelled(), if !state.draining.is_cancelled() => {
+                state.drain();
+                continue;
+            }
+            () = ending.begun.cancelled() => break,
             accepted = Listener::accept(&mut listener) => accepted,
         };
         tokio::spawn(converse(stream, peer, app.clone(), patience, connections.watcher()));

@@ -10,8 +10,8 @@ use clients::oidc::Verifier;
 use clients::seal::Sealer;
 use clients::tokens::Minter;
 use domain::ErrorCode;
-use engine::Engine;
-use sqlx::{PgPool, PgTransaction};
+use engine::{Engine, Pool};
+use sqlx::PgTransaction;
 use tokio_util::sync::CancellationToken;
 use workflows::TaskSigners;
 use workflows::sequencer::Hints;
@@ -57,7 +57,7 @@ pub struct State(Arc<Held>);
 #[derive(Clone)]
 pub struct Held {
     pub engine: Engine,
-    pub pool: PgPool,
+    pub pool: Pool,
     pub build: Build,
     pub(crate) keys: Keys,
     pub(crate) identity: Arc<Identity>,
@@ -143,7 +143,7 @@ impl State {
 
     /// A transaction that sees one moment of the database and changes nothing.
     pub(crate) async fn read(&self) -> sqlx::Result<PgTransaction<'static>> {
-        self.pool.begin_with("begin isolation level repeatable read read only").await
+        self.pool.snapshot().await
     }
 
     /// The one transaction of a handler that changes something.

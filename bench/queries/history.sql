@@ -69,3 +69,11 @@ select p.at + interval '200 ms' * k - interval '50 ms', p.id, case when k < 4 th
 from past p cross join generate_series(1, 10) k where (p.n + k) % 20 = 0;
 
 drop table past;
+
+-- And what is not over: ten thousand runs that wait for a word, and a hundred that wait for a person.
+insert into engine.run (id, kind, version, project_id, correlation_id, state, cause, input, epoch, created_at, updated_at)
+select (lpad(to_hex((extract(epoch from now() - interval '8 days') * 1000)::bigint + n), 12, '0') || '7' || substr(md5(n::text), 1, 3)
+        || '8' || substr(md5(n::text), 4, 15))::uuid, 'bench.ten_steps', 1, ('00000000-0000-4000-8000-' || lpad(to_hex(n % 200), 12, '0'))::uuid,
+       'waiting-' || n, case when n % 101 = 0 then 'paused' else 'waiting' end,
+       case when n % 101 = 0 then 'retries_exhausted' else 'waiting_signal' end, '{"payload": ""}', 1, now() - interval '8 days', now() - interval '8 days'
+from generate_series(1, 10100) n;

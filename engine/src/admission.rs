@@ -47,6 +47,8 @@ struct Counts {
     recent: VecDeque<(Instant, Uuid)>,
     /// The admitter is at work: starts leave their run to it, so that no place is given twice.
     admitting: bool,
+    /// Some process drives, and none that does is kept up with by the database.
+    pressed: bool,
 }
 
 impl Counts {
@@ -64,9 +66,7 @@ impl Admission {
 
     /// Takes a place for one run of the project, if there is one.
     pub(crate) async fn admit(&self, conn: &mut PgConnection, project: Uuid) -> sqlx::Result<bool> {
-        if self.takes_turn_to_read() {
-            self.refresh(conn).await?;
-        }
+        self.look(conn).await?;
         let admitted = self.with(|c| {
             let cap = c.cap_of(project, self.cap);
             let used = c.by_project.entry(project).or_default();
@@ -82,6 +82,16 @@ impl Admission {
             self.leave();
         }
         Ok(admitted)
+    }
+
+    /// Reads the counts anew if they are stale.
+    pub(crate) async fn look(&self, conn: &mut PgConnection) -> sqlx::Result<()> {
+        if self.takes_turn_to_read() { self.refresh(conn).await } else { Ok(()) }
+    }
+
+    /// As of the last look.
+    pub(crate) fn everybody_is_pressed(&self) -> bool {
+        self.with(|c| c.pressed)
     }
 
     /// No more are admitted than there are slots, so nobody waits in the queue.
@@ -137,12 +147,14 @@ impl Admission {
     }
 
     pub(crate) async fn refresh(&self, conn: &mut PgConnection) -> sqlx::Result<()> {
-        let slots = sqlx::query_scalar!(
-            r#"select coalesce(sum(slots), 0)::bigint as "slots!" from engine.incarnation
-               where died_at is null and expires_at > clock_timestamp()"#
+        let living = sqlx::query!(
+            r#"select coalesce(sum(slots), 0)::bigint as "slots!",
+                      coalesce(bool_and(pressed_since is not null), false) as "pressed!"
+               from engine.incarnation where died_at is null and expires_at > clock_timestamp()"#
         )
         .fetch_one(&mut *conn)
         .await?;
+        let slots = living.slots;
         // Ordered and bounded, so that the index is walked whatever the statistics say: the walk also marks the entries of runs
         // that ended since, which would otherwise be visited each time until the table is vacuumed. The window bounds what is
         // admitted; twice of it leaves room for what a burst adds.
@@ -158,6 +170,7 @@ impl Admission {
         let caps = caps.fetch_all(conn).await?;
         self.with(|c| {
             c.read = Some(Instant::now());
+            c.pressed = living.pressed;
             c.caps = caps.iter().map(|r| (r.project_id, r.cap)).collect();
             c.window = 2 * slots;
             c.by_project = rows.iter().map(|r| (r.project_id, r.used)).collect();

@@ -29,7 +29,7 @@ pub(crate) enum Alone {
 
 /// One try that did not settle the matter.
 enum Unsettled {
-    Again(sqlx::Error),
+    Again,
     CommitUnknown(Box<Checkpoint>, Entries, sqlx::Error),
 }
 
@@ -47,24 +47,21 @@ pub(crate) trait Together: Send + Sync {
 }
 
 pub(crate) async fn write(core: &Core, template: &Checkpoint, together: &dyn Together) -> Alone {
+    let mut unanswered = None;
     loop {
         let unsettled = match attempt(core, template, together).await {
             Ok(alone) => return alone,
             Err(unsettled) => unsettled,
         };
-        let error = match unsettled {
-            Unsettled::Again(error) => error,
-            Unsettled::CommitUnknown(checkpoint, added, error) => {
-                warn!(%error, run = %core.run, "a commit's answer was lost; reading it back");
-                match read_back(core, checkpoint.seq, checkpoint.token).await {
-                    Some(Some(moved)) => return Alone::Moved(moved, added),
-                    Some(None) => error,
-                    None => return Alone::Ended,
-                }
+        // Only from the first trouble on: how long the effect itself takes says nothing of the database.
+        unanswered.get_or_insert_with(|| core.engine.stats.write_begins());
+        if let Unsettled::CommitUnknown(checkpoint, added, error) = unsettled {
+            warn!(%error, run = %core.run, "a commit's answer was lost; reading it back");
+            match read_back(core, checkpoint.seq, checkpoint.token).await {
+                Some(Some(moved)) => return Alone::Moved(moved, added),
+                Some(None) => {}
+                None => return Alone::Ended,
             }
-        };
-        if !is_contention(&error) {
-            core.engine.stats.pressure_begins();
         }
         if core.reins.ended() {
             return Alone::Ended;
@@ -74,18 +71,19 @@ pub(crate) async fn write(core: &Core, template: &Checkpoint, together: &dyn Tog
 }
 
 async fn attempt(core: &Core, template: &Checkpoint, together: &dyn Together) -> Result<Alone, Unsettled> {
-    let mut tx = core.engine.db.drives.begin().await.map_err(Unsettled::Again)?;
+    let mut tx = core.engine.db.drives.begin().await.map_err(|_| Unsettled::Again)?;
     let added = match together.effect(&mut tx).await {
         Ok(added) => added,
         Err(fault) => return Ok(Alone::Fault(fault)),
     };
+    let _unanswered = core.engine.stats.write_begins();
     // Each try has a token of its own: reading back must not mistake an earlier one for this.
     let mut checkpoint = Checkpoint { token: Uuid::new_v4(), ..template.clone() };
     checkpoint.entries.add(&added);
     let moved = match checkpoint::write(&mut tx, core.owner, &[&checkpoint]).await {
         Ok(mut moved) => moved.remove(&core.run),
         Err(error) if is_fence(&error) => None,
-        Err(error) if is_contention(&error) || is_outage(&error) => return Err(Unsettled::Again(error)),
+        Err(error) if is_contention(&error) || is_outage(&error) => return Err(Unsettled::Again),
         Err(error) => return Ok(Alone::Verdict(Verdict::Refused(error.to_string()))),
     };
     let Some(moved) = moved else {
@@ -94,7 +92,7 @@ async fn attempt(core: &Core, template: &Checkpoint, together: &dyn Together) ->
     };
     match together.after(&mut tx).await {
         Ok(()) => {}
-        Err(error) if is_contention(&error) || is_outage(&error) => return Err(Unsettled::Again(error)),
+        Err(error) if is_contention(&error) || is_outage(&error) => return Err(Unsettled::Again),
         Err(error) => return Ok(Alone::Verdict(Verdict::Refused(error.to_string()))),
     }
     match tx.commit().await {
@@ -108,6 +106,7 @@ async fn attempt(core: &Core, template: &Checkpoint, together: &dyn Together) ->
 
 /// `Some(Some)` it is there, `Some(None)` it is certainly not, `None` the incarnation ended first.
 pub(crate) async fn read_back(core: &Core, seq: i32, token: Uuid) -> Option<Option<Moved>> {
+    let _unanswered = core.engine.stats.write_begins();
     loop {
         let row = async {
             let mut tx = core.engine.db.drives.begin().await?;

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -101,8 +101,7 @@ impl Committer {
         let (sender, lane) = &self.lanes[usize::from(run.as_bytes()[15]) % self.lanes.len()];
         if self.stats.drives_in_flight.load(Relaxed) <= FEW {
             lane.at_once(ask).await;
-        } else if let Err(mpsc::error::TrySendError::Full(ask)) = sender.try_send(ask) {
-            self.stats.pressure_begins();
+        } else {
             // A closed lane drops the ask, and with it the reply: the caller sees that as the end.
             let _ = sender.send(ask).await;
         }
@@ -170,9 +169,13 @@ impl Lane {
     async fn claim(&self, asks: Vec<Claiming>) {
         let mut todo = if asks.is_empty() { Vec::new() } else { vec![asks] };
         let mut patience = Patience::default();
+        let mut unanswered = self.stats.write_begins();
         while let Some(mut part) = todo.pop() {
+            let began = Instant::now();
             match self.try_claim(&part).await {
                 Ok(mut claimed) => {
+                    unanswered.one_answered();
+                    self.stats.claimed(began.elapsed());
                     self.stats.wrote(claimed.len());
                     for (wanted, reply) in part {
                         let _ = reply.send(claimed.remove(&wanted.run));
@@ -235,9 +238,11 @@ impl Lane {
         let mut todo: Vec<Vec<Pending>> =
             [resting, going_on].into_iter().filter(|part| !part.is_empty()).collect();
         let mut patience = Patience::default();
+        let mut unanswered = self.stats.write_begins();
         while let Some(mut part) = todo.pop() {
             match self.try_write(&part).await {
                 Ok(moved) => {
+                    unanswered.one_answered();
                     self.stats.wrote(moved.len());
                     let unmoved = answer(part, moved);
                     self.tell_fenced(unmoved).await;
@@ -352,7 +357,6 @@ impl Lane {
     }
 
     async fn endure(&self, error: &sqlx::Error, patience: &mut Patience) {
-        self.stats.pressure_begins();
         warn!(%error, "the committer waits for the database");
         patience.wait().await;
     }

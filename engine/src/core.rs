@@ -142,7 +142,10 @@ impl Core {
             let fault = PayloadError::Nul.fault("the step's key");
             return Err(self.turn_back(fault.reason()).await);
         }
-        if self.journal.len() >= self.engine.settings.max_journal_rows {
+        // Past the pivot there is no way back to turn to, and what still has to be done is little.
+        let rows = self.journal.len().max(usize::try_from(self.seq).unwrap_or(0));
+        let full = rows >= self.engine.settings.max_journal_rows && !self.past_pivot();
+        if full && matches!(found, Found::New) {
             let fault = Fault::terminal("journal_full", "the run has more steps than a journal may hold");
             return Err(self.turn_back(fault.reason()).await);
         }

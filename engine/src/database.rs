@@ -4,58 +4,57 @@
 //! which is a round trip for every checkpoint. A shelf takes back only connections whose work ended well and drops the
 //! others, which ends their transaction too.
 //!
-//! Behind a transaction pooler nothing may rest on a session: statements are not cached and each runs in an explicit
-//! transaction, because preparing and executing are two round trips.
+//! Behind a transaction pooler nothing may rest on a session: statements are not cached, each runs in an explicit
+//! transaction, because preparing and executing are two round trips, and every transaction sets its limits itself.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{ConnectOptions, Connection, PgConnection, PgPool};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::pool::Pool;
 use crate::settings::Settings;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Database {
-    pub(crate) api: PgPool,
+    pub(crate) api: Pool,
     pub(crate) drives: Shelf,
     pub(crate) lanes: Shelf,
     pub(crate) queue: Shelf,
-    /// For the lease thread, which connects on its own.
+    /// For a check that may take long, which connects on its own.
     pub(crate) options: PgConnectOptions,
-    keyed: PgConnectOptions,
-    pooler: bool,
+    keyed: Rules,
 }
 
 impl Database {
     pub(crate) fn new(options: PgConnectOptions, settings: &Settings) -> Database {
-        let options = tuned(options, settings, &[]);
         // Drivers always know their rows by key. A plan made once is kept, and one made while the tables were empty
         // must not scan them later.
         let by_key = [("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off")];
-        let keyed = tuned(options.clone(), settings, &by_key);
-        let shelf = |places: usize| Shelf::new(keyed.clone(), places, settings.pooler);
+        let (usual, keyed) = (Rules::new(&options, settings, &[]), Rules::new(&options, settings, &by_key));
+        let shelf = |places: usize| Shelf::new(keyed.clone(), places);
+        let connections = PgPoolOptions::new()
+            .max_connections(settings.api_connections)
+            .acquire_timeout(Duration::from_secs(5))
+            .idle_timeout(Duration::from_secs(300))
+            .test_before_acquire(false)
+            .connect_lazy_with(usual.options.clone());
         Database {
-            api: PgPoolOptions::new()
-                .max_connections(settings.api_connections)
-                .acquire_timeout(Duration::from_secs(5))
-                .idle_timeout(Duration::from_secs(300))
-                .test_before_acquire(false)
-                .connect_lazy_with(options.clone()),
+            api: Pool::new(connections, &usual.limits),
             drives: shelf(settings.drive_connections as usize),
             lanes: shelf(settings.lanes + 2),
             queue: shelf(2),
-            options,
+            options: usual.options,
             keyed: keyed.clone(),
-            pooler: settings.pooler,
         }
     }
 
     /// A shelf for a thread with a runtime of its own: a connection lives on the runtime that made it.
     pub(crate) fn shelf_apart(&self) -> Shelf {
-        Shelf::new(self.keyed.clone(), 1, self.pooler)
+        Shelf::new(self.keyed.clone(), 1)
     }
 
     pub(crate) async fn close(&self) {
@@ -66,20 +65,35 @@ impl Database {
     }
 }
 
-fn tuned(options: PgConnectOptions, settings: &Settings, extra: &[(&str, &str)]) -> PgConnectOptions {
-    if settings.pooler {
-        return options.statement_cache_capacity(0);
-    }
-    let millis = |d: Duration| d.as_millis().to_string();
-    options
-        .options([
+/// How connections are made, and what their transactions run under: the session's settings, or behind a pooler, which
+/// shares sessions, those that each transaction begins with.
+#[derive(Debug, Clone)]
+struct Rules {
+    options: PgConnectOptions,
+    pooler: bool,
+    /// Follows every `begin`; empty without a pooler.
+    limits: Arc<str>,
+}
+
+impl Rules {
+    fn new(options: &PgConnectOptions, settings: &Settings, extra: &[(&str, &str)]) -> Rules {
+        let millis = |d: Duration| d.as_millis().to_string();
+        let mut all = vec![
             // Compiling a plan costs more than any of these queries.
             ("jit", "off".to_owned()),
             ("statement_timeout", millis(settings.statement_timeout)),
             ("lock_timeout", millis(settings.lock_timeout)),
             ("idle_in_transaction_session_timeout", millis(settings.idle_in_transaction)),
-        ])
-        .options(extra.iter().copied())
+        ];
+        all.extend(extra.iter().map(|(name, value)| (*name, (*value).to_owned())));
+        let pooler = settings.pooler;
+        if !pooler {
+            return Rules { options: options.clone().options(all), pooler, limits: "".into() };
+        }
+        let limits: String =
+            all.iter().map(|(name, value)| format!("; set local {name} = '{value}'")).collect();
+        Rules { options: options.clone().statement_cache_capacity(0), pooler, limits: limits.into() }
+    }
 }
 
 /// A bounded number of connections, made when needed and kept while they work.
@@ -90,22 +104,21 @@ pub(crate) struct Shelf {
 
 #[derive(Debug)]
 struct Inner {
-    options: PgConnectOptions,
+    rules: Rules,
     idle: Mutex<Vec<PgConnection>>,
     places: Arc<Semaphore>,
-    pooler: bool,
 }
 
 impl Shelf {
-    fn new(options: PgConnectOptions, places: usize, pooler: bool) -> Shelf {
+    fn new(rules: Rules, places: usize) -> Shelf {
         let places = Arc::new(Semaphore::new(places.max(1)));
-        Shelf { inner: Arc::new(Inner { options, idle: Mutex::default(), places, pooler }) }
+        Shelf { inner: Arc::new(Inner { rules, idle: Mutex::default(), places }) }
     }
 
     /// Room for one statement.
     pub(crate) async fn session(&self) -> sqlx::Result<Session> {
         let session = self.take().await?;
-        if self.inner.pooler { session.open().await } else { Ok(session) }
+        if self.inner.rules.pooler { session.open().await } else { Ok(session) }
     }
 
     /// Room for a transaction; dropped without `commit`, it is rolled back.
@@ -121,7 +134,7 @@ impl Shelf {
         let kept = self.idle().pop();
         let conn = match kept {
             Some(conn) => conn,
-            None => self.inner.options.connect().await?,
+            None => self.inner.rules.options.connect().await?,
         };
         Ok(Session { conn: Some(conn), shelf: self.clone(), in_transaction: false, _place: place })
     }
@@ -151,7 +164,7 @@ pub(crate) struct Session {
 
 impl Session {
     async fn open(mut self) -> sqlx::Result<Session> {
-        sqlx::raw_sql("begin").execute(&mut *self).await?;
+        self.begin_by("begin").await?;
         self.in_transaction = true;
         Ok(self)
     }
@@ -171,7 +184,16 @@ impl Session {
 
     /// Ends the transaction and begins the next in one round trip.
     pub(crate) async fn commit_and_chain(&mut self) -> sqlx::Result<()> {
-        sqlx::raw_sql("commit and chain").execute(&mut **self).await?;
+        self.begin_by("commit and chain").await
+    }
+
+    async fn begin_by(&mut self, words: &'static str) -> sqlx::Result<()> {
+        let limits = Arc::clone(&self.shelf.inner.rules.limits);
+        if limits.is_empty() {
+            sqlx::raw_sql(words).execute(&mut **self).await?;
+        } else {
+            sqlx::raw_sql(AssertSqlSafe(format!("{words}{limits}"))).execute(&mut **self).await?;
+        }
         Ok(())
     }
 }

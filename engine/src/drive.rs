@@ -9,20 +9,26 @@ use serde_json::json;
 use tracing::{Instrument, error, info_span, warn};
 use uuid::Uuid;
 
-use crate::checkpoint::Rest;
 use crate::claim::Claimed;
 use crate::core::Core;
+use crate::failpoint::Point;
 use crate::fault::{Halt, Stop};
 use crate::inherit;
 use crate::journal::StepId;
-use crate::registry::{Drivable, Kind, OnExhausted};
-use crate::reins::Reins;
+use crate::registry::Drivable;
 use crate::run::{Run, panic_message};
 use crate::state::{Cause, RunState};
 use crate::workers::Crew;
 
+/// Past so many looks at a run that nobody knows, the pauses between them no longer double.
+const MOST_LOOKS: i32 = 6;
+
 /// Drives the run this job names, as far as it goes now.
 pub(crate) async fn drive<E: Send + Sync + 'static>(crew: &Crew<E>, job: String, run: Uuid) {
+    if let Some(faults) = &crew.engine.faults {
+        // Whose run it is nobody knows yet, and a drive that has not begun can only end with its process.
+        faults.strike(&Point { kind: "", step: "", undo: false, place: "before-claim" });
+    }
     let Some(claimed) = crew.committer.claim(run, job.clone()).await else {
         forget_job(crew, &job, run).await;
         return;
@@ -51,8 +57,8 @@ async fn follow<E: Send + Sync + 'static>(crew: &Crew<E>, job: Option<String>, c
     let readable = claimed.journal.unreadable().is_none();
     let known = crew.registry.find(&claimed.kind, claimed.version).filter(|_| readable);
     let Some(definition) = known else {
-        put_back_unknown(crew, job, claimed, &reins).await;
         crew.drop_reins(id, &reins);
+        put_back_unknown(crew, job.as_deref(), &claimed).await;
         return;
     };
     let (input, inherits) = (claimed.input.clone(), claimed.inherits);
@@ -123,29 +129,48 @@ async fn go<E: Send + Sync + 'static>(
     }
 }
 
-/// Another process may know this version, or read what a newer one wrote; this one puts the run back at no attempt.
-async fn put_back_unknown<E: Send + Sync + 'static>(
-    crew: &Crew<E>,
-    job: Option<String>,
-    claimed: Claimed,
-    reins: &Arc<Reins>,
-) {
-    // Every look is a row in its journal, so they become rare: a process that knows it begins by looking.
-    let later = std::time::Duration::from_secs(1 << claimed.claims.clamp(1, 6));
+/// Another process may know this version, or read what a newer one wrote; this one puts the run back at no attempt, and
+/// without a row in its journal: it may take days until somebody knows it.
+async fn put_back_unknown<E: Send + Sync + 'static>(crew: &Crew<E>, job: Option<&str>, claimed: &Claimed) {
     let unreadable = claimed.journal.unreadable();
     let detail = json!({"kind": claimed.kind, "version": claimed.version, "journal": unreadable}).to_string();
-    let state = if claimed.unwinding { RunState::Compensating } else { RunState::Queued };
-    let kind =
-        Kind { name: "unknown", version: claimed.version, plan: &[], on_exhausted: OnExhausted::Pause };
-    let reins = Arc::clone(reins);
-    let mut core =
-        Core::new(Arc::clone(&crew.engine), Arc::clone(&crew.committer), crew.id, reins, kind, job, claimed);
-    let rest = Rest {
-        wake_at: Some(core.clock.after(later)),
-        detail: Some(detail),
-        ..Rest::new(state, Some(Cause::UnknownVersion))
-    };
-    core.rest(rest).await;
+    // Looks are counted below zero, so that they become rare and are never taken for a crash loop.
+    let looks = (1 - claimed.claims.min(0)).min(MOST_LOOKS);
+    while !crew.ended() {
+        match try_put_back(crew, job, claimed, looks, &detail).await {
+            Ok(()) => return crew.engine.rested(claimed.id),
+            Err(error) => warn!(%error, "could not put a run back; trying again"),
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    }
+}
+
+async fn try_put_back<E: Send + Sync + 'static>(
+    crew: &Crew<E>,
+    job: Option<&str>,
+    claimed: &Claimed,
+    looks: i32,
+    detail: &str,
+) -> sqlx::Result<()> {
+    let mut session = crew.engine.db.drives.session().await?;
+    sqlx::query!(
+        "with freed as (
+             update engine.run set owner = null, queued_job = null, queued_at = null, claims = -$4::int,
+                    state = case when unwinding then 'compensating' else 'queued' end,
+                    cause = 'unknown_version', cause_detail = $5::text::jsonb,
+                    wake_at = engine.now() + make_interval(secs => (1 << $4::int)::float8), updated_at = engine.now()
+             where id = $1 and owner = $2 and epoch = $3 returning id
+         ) delete from apalis.jobs where id = $6 and exists (select 1 from freed)",
+        claimed.id,
+        crew.id,
+        claimed.epoch,
+        looks,
+        detail,
+        job
+    )
+    .execute(&mut *session)
+    .await?;
+    session.commit().await
 }
 
 /// Releases a run whose code panicked without counting it as progress, so that a crash loop is noticed.

@@ -2,9 +2,7 @@
 
 use std::fmt;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
-use std::time::Duration;
 
-use sqlx::PgPool;
 use sqlx::postgres::PgConnectOptions;
 use tokio::sync::broadcast;
 use uuid::Uuid;
@@ -14,7 +12,9 @@ use crate::berth::Host;
 use crate::database::Database;
 use crate::failpoint::Faults;
 use crate::intake::Bell;
+use crate::invariants::AlsoPromised;
 use crate::payload::PayloadError;
+use crate::pool::Pool;
 use crate::registry::Kind;
 use crate::settings::Settings;
 use crate::state::RunState;
@@ -36,6 +36,7 @@ pub(crate) struct Inner {
     pub(crate) rests: broadcast::Sender<RunChange>,
     pub(crate) kinds: OnceLock<Vec<Kind>>,
     pub(crate) faults: Option<Arc<dyn Faults>>,
+    pub(crate) also_promised: OnceLock<AlsoPromised>,
     /// The crew of this process, while it takes new runs.
     host: RwLock<Option<Arc<dyn Host>>>,
 }
@@ -89,13 +90,14 @@ impl Engine {
                 rests,
                 kinds: OnceLock::new(),
                 faults,
+                also_promised: OnceLock::new(),
                 host: RwLock::default(),
                 settings,
             }),
         }
     }
 
-    pub fn pool(&self) -> &PgPool {
+    pub fn pool(&self) -> &Pool {
         &self.inner.db.api
     }
 
@@ -133,13 +135,9 @@ impl Engine {
         self.inner.admission.committed();
     }
 
-    /// Why new work should be refused now, if it should.
-    pub fn pressure(&self) -> Option<&'static str> {
-        self.inner
-            .stats
-            .pressed_for()
-            .filter(|long| *long > Duration::from_secs(2))
-            .map(|_| "database_pressure")
+    /// Whether new work should be refused now: the database does not keep up with this process, or with any that drives.
+    pub fn pressed(&self) -> bool {
+        self.inner.is_pressed() || self.inner.admission.everybody_is_pressed()
     }
 
     /// Closes the pools, the committer's first.
@@ -155,6 +153,11 @@ impl Inner {
 
     pub(crate) fn set_host(&self, host: Option<Arc<dyn Host>>) {
         *self.host.write().unwrap_or_else(PoisonError::into_inner) = host;
+    }
+
+    /// The database does not keep up with this process.
+    pub(crate) fn is_pressed(&self) -> bool {
+        self.stats.pressed_for().is_some_and(|long| long > self.settings.pressure_after)
     }
 
     pub(crate) fn changed(&self, run: Uuid) {

@@ -208,6 +208,8 @@ impl Ferry {
     /// Commits for everybody. On any trouble it is dropped, and silence is the answer.
     async fn land(mut self) {
         let Some(mut session) = self.session.take() else { return };
+        let stats = Arc::clone(&self.ferries.stats);
+        let _unanswered = stats.write_begins();
         let batch: Vec<&Checkpoint> = self.aboard.iter().map(|passenger| &passenger.checkpoint).collect();
         let Ok(mut moved) = checkpoint::write(&mut session, self.ferries.owner, &batch).await else { return };
         if moved.len() < batch.len() {

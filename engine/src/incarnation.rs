@@ -2,19 +2,21 @@
 //! worker nor an exhausted pool can cost it its runs. A lease that could not be renewed ends everything before the
 //! database would say so. Dead never revives: a process that lost its lease goes on as a new incarnation.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sqlx::postgres::PgConnectOptions;
-use sqlx::{ConnectOptions, PgConnection};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 use uuid::Uuid;
 
 use crate::admission::QUEUE;
-use crate::database::Database;
+use crate::database::{Database, Shelf};
+use crate::engine::Inner;
 use crate::reaper;
 use crate::registry::Kind;
-use crate::settings::Settings;
+
+/// How often the keeper looks whether there is more to tell than that the process lives.
+const LOOK: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 pub(crate) struct Incarnation {
@@ -26,11 +28,8 @@ pub(crate) struct Incarnation {
 
 impl Incarnation {
     /// Registers the process with what it can drive, and keeps its lease from here on.
-    pub(crate) async fn begin(
-        db: &Database,
-        settings: &Settings,
-        kinds: &[Kind],
-    ) -> sqlx::Result<Incarnation> {
+    pub(crate) async fn begin(engine: &Arc<Inner>, kinds: &[Kind]) -> sqlx::Result<Incarnation> {
+        let (db, settings) = (&engine.db, &engine.settings);
         let id = Uuid::now_v7();
         let name = format!("{}-{}-{id}", host(), std::process::id());
         let asked = Instant::now();
@@ -69,7 +68,7 @@ impl Incarnation {
         let alive = CancellationToken::new();
         let keeper = Keeper {
             id,
-            options: db.options.clone(),
+            engine: Arc::clone(engine),
             lease: settings.lease,
             every: settings.renew_every,
             alive: alive.clone(),
@@ -98,7 +97,7 @@ impl Incarnation {
 
 struct Keeper {
     id: Uuid,
-    options: PgConnectOptions,
+    engine: Arc<Inner>,
     lease: Duration,
     every: Duration,
     alive: CancellationToken,
@@ -124,14 +123,19 @@ impl Keeper {
 
     /// Returns when the lease is lost, or cannot be known to be held.
     async fn keep(&self, mut asked: Instant) {
-        let mut conn: Option<PgConnection> = None;
+        let shelf = self.engine.db.shelf_apart();
+        let mut told = false;
         loop {
             // A little before the database would call us dead, we do, by our own monotonic clock.
             let deadline = asked + self.lease.mul_f64(0.9);
             let try_at = (Instant::now() + self.every).min(deadline);
-            tokio::time::sleep_until(try_at.into()).await;
-            let began = Instant::now();
-            match tokio::time::timeout_at(deadline.into(), self.renew(&mut conn)).await {
+            while Instant::now() < try_at && self.engine.is_pressed() == told {
+                tokio::time::sleep_until((Instant::now() + LOOK).min(try_at).into()).await;
+            }
+            let (began, pressed) = (Instant::now(), self.engine.is_pressed());
+            // Whether or not it is heard: the next renewal says it again.
+            told = pressed;
+            match tokio::time::timeout_at(deadline.into(), self.renew(&shelf, pressed)).await {
                 Ok(Ok(true)) => asked = began,
                 Ok(Ok(false)) => {
                     error!("the lease was lost: another process declared this one dead");
@@ -139,7 +143,6 @@ impl Keeper {
                 }
                 Ok(Err(error)) => {
                     warn!(%error, "could not renew the lease");
-                    conn = None;
                     if Instant::now() >= deadline {
                         return;
                     }
@@ -152,17 +155,15 @@ impl Keeper {
         }
     }
 
-    async fn renew(&self, conn: &mut Option<PgConnection>) -> sqlx::Result<bool> {
-        let conn = match conn {
-            Some(conn) => conn,
-            None => conn.insert(self.options.connect().await?),
-        };
-        let mut tx = sqlx::Connection::begin(conn).await?;
+    async fn renew(&self, shelf: &Shelf, pressed: bool) -> sqlx::Result<bool> {
+        let mut tx = shelf.begin().await?;
         let renewed = sqlx::query!(
-            "update engine.incarnation set expires_at = clock_timestamp() + make_interval(secs => $2)
+            "update engine.incarnation set expires_at = clock_timestamp() + make_interval(secs => $2),
+                    pressed_since = case when $3 then coalesce(pressed_since, clock_timestamp()) end
              where id = $1 and died_at is null and expires_at > clock_timestamp()",
             self.id,
-            self.lease.as_secs_f64()
+            self.lease.as_secs_f64(),
+            pressed
         )
         .execute(&mut *tx)
         .await?;

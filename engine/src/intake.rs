@@ -29,6 +29,7 @@ use tracing::warn;
 
 use crate::admission::QUEUE;
 use crate::database::Database;
+use crate::settings::Settings;
 use crate::stats::Stats;
 
 /// apalis' own tables; run before our migrations, which switch its NOTIFY trigger off.
@@ -122,6 +123,7 @@ pub(crate) struct Intake {
     /// How many jobs the fetch under way asked for.
     asked: usize,
     poll_every: Duration,
+    pressure_after: Duration,
     bell: Arc<Bell>,
     gate: Arc<Gate>,
     stats: Arc<Stats>,
@@ -134,8 +136,7 @@ pub(crate) struct Intake {
 impl Intake {
     pub(crate) fn new(
         db: Database,
-        batch: usize,
-        poll_every: Duration,
+        settings: &Settings,
         bell: Arc<Bell>,
         gate: Arc<Gate>,
         stats: Arc<Stats>,
@@ -143,9 +144,10 @@ impl Intake {
         Intake {
             db,
             queue: Queue::from(QUEUE),
-            batch,
+            batch: settings.batch,
             asked: 0,
-            poll_every,
+            poll_every: settings.poll_every,
+            pressure_after: settings.pressure_after,
             bell,
             gate,
             stats,
@@ -163,6 +165,11 @@ impl Intake {
             self.hungry = true;
             self.rearm(self.poll_every);
         }
+    }
+
+    /// What was claimed waits for the database already; the timer looks again.
+    fn pressed(&self) -> bool {
+        self.stats.writes_pressed_for().is_some_and(|long| long > self.pressure_after)
     }
 
     fn rearm(&mut self, delay: Duration) {
@@ -257,7 +264,7 @@ impl Backend for Intake {
                 }
             }
             self.listen(cx);
-            let room = self.gate.free(cx);
+            let room = if self.pressed() { 0 } else { self.gate.free(cx) };
             if !self.hungry || room == 0 {
                 return Poll::Pending;
             }

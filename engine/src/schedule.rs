@@ -67,6 +67,8 @@ pub enum ScheduleError {
     Cron(String, String),
     #[error(transparent)]
     Database(#[from] sqlx::Error),
+    #[error("the database does not keep up; the tick waits")]
+    Pressure,
 }
 
 impl Engine {
@@ -245,6 +247,8 @@ async fn fire(engine: &Engine, conn: &mut PgConnection, due: &Due) -> Result<(),
                 Err(StartError::Engine(crate::engine::EngineError::Database(error))) => {
                     return Err(error.into());
                 }
+                // It stays due.
+                Err(StartError::Pressure) => return Err(ScheduleError::Pressure),
                 // Too much is waiting already: this tick is lost, and says so.
                 Err(_) => tick(conn, due, *nominal, None, "missed").await?,
             }

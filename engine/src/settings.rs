@@ -12,8 +12,11 @@ pub struct Settings {
     pub lanes: usize,
     pub lane_rows: usize,
     pub lane_bytes: usize,
-    /// Checkpoints that may wait for a lane before the engine reports database pressure.
+    /// Checkpoints that may wait for a lane; more wait in their drivers.
     pub lane_queue: usize,
+    /// A write that waits for its answer this long means that the database does not keep up: nothing more is claimed and
+    /// starts are refused until it is answered.
+    pub pressure_after: Duration,
     /// How long a process owns its runs without renewing, by the database's clock.
     pub lease: Duration,
     pub renew_every: Duration,
@@ -62,6 +65,7 @@ impl Default for Settings {
             lane_rows: 512,
             lane_bytes: 4 << 20,
             lane_queue: 4096,
+            pressure_after: Duration::from_secs(2),
             lease: Duration::from_secs(15),
             renew_every: Duration::from_secs(5),
             reap_every: Duration::from_secs(1),

@@ -166,7 +166,12 @@ impl Engine {
         supersede: bool,
         berth: &mut Option<Berth>,
     ) -> Result<(Uuid, bool, Option<Uuid>), StartError> {
-        if self.pressure().is_some() {
+        // Asked before the database is: one that does not keep up is spared the question.
+        if self.inner.is_pressed() {
+            return Err(StartError::Pressure);
+        }
+        self.inner.admission.look(conn).await?;
+        if self.inner.admission.everybody_is_pressed() {
             return Err(StartError::Pressure);
         }
         loop {

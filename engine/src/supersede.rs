@@ -21,7 +21,7 @@ use crate::state::RunState;
 
 /// Writes a run's last checkpoint, or the one that sticks it, and tells whom it concerns.
 pub(crate) async fn end(core: &Core, checkpoint: Checkpoint) -> Option<Verdict> {
-    let tell = TellOthers { core, news: news(&checkpoint.fate) };
+    let tell = TellOthers { core, fate: checkpoint.fate.clone() };
     let ended = match alone::write(core, &checkpoint, &tell).await {
         Alone::Moved(moved, _) => Some(Verdict::Moved(moved)),
         Alone::Verdict(verdict) => Some(verdict),
@@ -32,17 +32,20 @@ pub(crate) async fn end(core: &Core, checkpoint: Checkpoint) -> Option<Verdict> 
     ended
 }
 
-/// What a parent hears; nothing when the run is only stuck.
-fn news(fate: &Fate) -> Option<String> {
-    let Fate::Finish { state, output, error } = fate else { return None };
+/// What a parent hears; nothing when the run is only stuck. Why a run unwound was written when it turned back, so the row
+/// knows it and its last checkpoint may not.
+async fn news(conn: &mut PgConnection, run: Uuid, fate: &Fate) -> sqlx::Result<Option<String>> {
+    let Fate::Finish { state, output, .. } = fate else { return Ok(None) };
+    let error =
+        sqlx::query_scalar!("select error::text from engine.run where id = $1", run).fetch_one(conn).await?;
     let output: Option<Value> = output.as_deref().and_then(|o| serde_json::from_str(o).ok());
     let error: Option<Reason> = error.as_deref().and_then(|e| serde_json::from_str(e).ok());
-    serde_json::to_string(&Ended { state: *state, output, error }).ok()
+    Ok(serde_json::to_string(&Ended { state: *state, output, error }).ok())
 }
 
 struct TellOthers<'a> {
     core: &'a Core,
-    news: Option<String>,
+    fate: Fate,
 }
 
 impl Together for TellOthers<'_> {
@@ -52,8 +55,10 @@ impl Together for TellOthers<'_> {
             if let Some(target) = &core.target {
                 pass_target_on(&core.engine, conn, core.run, target).await?;
             }
-            if let (Some((parent, step)), Some(news)) = (&core.parent, &self.news) {
-                signal::deliver(&core.engine, conn, *parent, step, &core.run.to_string(), news).await?;
+            if let Some((parent, step)) = &core.parent
+                && let Some(news) = news(conn, core.run, &self.fate).await?
+            {
+                signal::deliver(&core.engine, conn, *parent, step, &core.run.to_string(), &news).await?;
             }
             Ok(())
         })

@@ -178,7 +178,7 @@ async fn supervise<E: Send + Sync + 'static>(
     begun: watch::Sender<bool>,
 ) {
     while !stop.is_cancelled() {
-        match Incarnation::begin(&engine.db, &engine.settings, &registry.kinds()).await {
+        match Incarnation::begin(&engine, &registry.kinds()).await {
             Ok(incarnation) => {
                 begun.send_replace(true);
                 live(&engine, &env, &registry, incarnation, &stop).await;
@@ -269,8 +269,7 @@ fn queue_worker<E: Send + Sync + 'static>(
     let engine = &crew.engine;
     let intake = Intake::new(
         engine.db.clone(),
-        engine.settings.batch,
-        engine.settings.poll_every,
+        &engine.settings,
         Arc::clone(&engine.bell),
         Arc::clone(&crew.gate),
         Arc::clone(&engine.stats),
@@ -341,7 +340,7 @@ fn tend_apart<E: Send + Sync + 'static>(crew: Arc<Crew<E>>) {
 async fn tend_loop<E: Send + Sync + 'static>(crew: Arc<Crew<E>>) {
     let engine = Engine { inner: Arc::clone(&crew.engine) };
     let shelf = crew.engine.db.shelf_apart();
-    let mut round = 0u32;
+    let (mut round, mut checked) = (0u32, None);
     loop {
         if let Err(error) = reaper::reap(&crew.engine, &shelf).await {
             warn!(%error, "the reaper's sweep failed");
@@ -349,10 +348,11 @@ async fn tend_loop<E: Send + Sync + 'static>(crew: Arc<Crew<E>>) {
         if let Err(error) = schedule::fire_due(&engine, &shelf).await {
             warn!(%error, "could not fire schedules");
         }
-        if round.is_multiple_of(60)
-            && let Err(error) = invariants::watch(&crew.engine, &shelf).await
-        {
-            warn!(%error, "could not check the promises");
+        if round.is_multiple_of(60) {
+            match invariants::watch(&crew.engine, &shelf, checked).await {
+                Ok(now) => checked = Some(now),
+                Err(error) => warn!(%error, "could not check the promises"),
+            }
         }
         if round.is_multiple_of(600)
             && let Err(error) = retention::sweep(&crew.engine, &shelf).await

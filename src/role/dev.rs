@@ -44,7 +44,7 @@ use crate::cli::output;
 use crate::config::{self, Config};
 use crate::failure::Failure;
 use crate::role::migrate::migrate;
-use crate::role::serve::{Serving, bind};
+use crate::role::serve::{Face, Serving, bind};
 use crate::stop::Stop;
 use crate::wire::{self, Front};
 
@@ -158,7 +158,7 @@ impl Start<'_> {
         let (images, blobs) =
             (depot.map(|depot| depot.registry.clone()), depot.and_then(|depot| depot.blobs.clone()));
         let env = wire::env(&engine, Some(front.keys.sealer.clone()), images, blobs)?;
-        let mut serving = Serving::start(engine, Some(front), Some(env)).await?;
+        let mut serving = Serving::start(engine, Face::Api(front), Some(env)).await?;
         tokio::select! {
             () = serving.ready() => {}
             () = stop.asked.cancelled() => {}
@@ -175,11 +175,15 @@ impl Start<'_> {
             failure = registry_ended(registry) => Err(failure),
             Err(failure) = std::future::ready(told) => Err(failure),
         };
-        if let Some((node, hello)) = set_up {
+        // The node goes last: what it has done may still be told while the steps that wait for it come to rest.
+        let node = set_up.map(|(node, hello)| {
             hello.abort();
+            node
+        });
+        serving.stop(stop).await;
+        if let Some(node) = node {
             node.stop().await;
         }
-        serving.stop(stop).await;
         outcome
     }
 

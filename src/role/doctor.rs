@@ -1,6 +1,7 @@
 //! `gpuaas doctor`: looks at everything a running platform depends on and says what is wrong and what to do. The
 //! exit code tells: 0 all well, 2 the database cannot be asked, 6 something is wrong.
 
+mod limits;
 mod runs;
 mod server;
 
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use sqlx::{ConnectOptions, PgConnection};
+use sqlx::{ConnectOptions, Connection, PgConnection};
 
 use crate::cli::output::{self, Format};
 use crate::config::Config;
@@ -64,7 +65,11 @@ pub async fn run(config: &Config, args: &DoctorArgs, format: Format) -> Result<(
         .await
         .map_err(|_| unreachable("no answer within 10 s".to_owned()))?
         .map_err(|error| unreachable(error.to_string()))?;
-    let findings = examine(&mut conn, args).await.map_err(Failure::server)?;
+    // One transaction, so that a pooler keeps to one session and all checks see a moment that fits together.
+    let mut tx = conn.begin().await.map_err(Failure::server)?;
+    let mut findings = examine(&mut tx, args).await.map_err(Failure::server)?;
+    findings.push(limits::in_words(&config.engine));
+    tx.rollback().await.map_err(Failure::server)?;
     report(format, &findings)
 }
 

@@ -1,13 +1,14 @@
 //! `gpuaas serve`: the API, the workers, or both. It never changes the schema: it refuses one it does not fit. It does
 //! not answer requests where nobody could be told from anybody else.
 //!
-//! It stops in order: not ready, no new work, open requests and steps finish, then the connections close. A second
-//! signal skips to the connections.
+//! It stops in order: not ready, no new work, steps reach a checkpoint, open requests finish, then the connections close.
+//! A second signal skips to the connections.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use activities::Env;
+use api::Ending;
 use axum::Router;
 use clap::Args;
 use engine::{Engine, Workers};
@@ -16,7 +17,6 @@ use sqlx::{ConnectOptions, Connection};
 use store::migrate::Fit;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use workflows::sequencer::{Hints, Sequencer};
 use workflows::webhook::Dispatcher;
@@ -54,10 +54,10 @@ pub async fn run(config: &Config, args: &ServeArgs) -> Result<(), Failure> {
         config.auth.check_for(config.server.listen)?;
     }
     check_schema(&database).await?;
-    let front = if args.workers_only { None } else { Some(front(config).await?) };
+    let face = if args.workers_only { probes(config).await? } else { Face::Api(front(config).await?) };
     let engine = wire::engine(database, config);
     let env = if args.api_only { None } else { Some(env(config, &engine)?) };
-    let mut serving = Serving::start(engine, front, env).await?;
+    let mut serving = Serving::start(engine, face, env).await?.announcing_for(config.server.notice);
     info!(api = !args.workers_only, workers = !args.api_only, "serving");
     let outcome = tokio::select! {
         () = stop.asked.cancelled() => Ok(()),
@@ -71,6 +71,21 @@ fn env(config: &Config, engine: &Engine) -> Result<Env, Failure> {
     let registry = config.registry.as_ref().map(|registry| registry.connect()).transpose()?;
     let blobs = config.artifact_store.as_ref().map(|store| store.open()).transpose()?;
     wire::env(engine, config.auth.sealer.clone(), registry, blobs)
+}
+
+/// What a process shows to the network.
+pub enum Face {
+    Api(Front),
+    /// How it is: whether it lives and is ready, its build, its figures.
+    Probes(TcpListener, api::Keys),
+    Nothing,
+}
+
+async fn probes(config: &Config) -> Result<Face, Failure> {
+    let Some(address) = config.server.probes else { return Ok(Face::Nothing) };
+    let listener = bind(address).await?;
+    let address = listener.local_addr().map_err(Failure::server)?;
+    Ok(Face::Probes(listener, wire::keys(&config.auth, address)?))
 }
 
 async fn front(config: &Config) -> Result<Front, Failure> {
@@ -90,7 +105,9 @@ async fn front(config: &Config) -> Result<Front, Failure> {
 /// The running parts of one process, for `serve` and `dev` alike.
 pub struct Serving {
     pub engine: Engine,
-    closing: CancellationToken,
+    ending: Ending,
+    /// How long it says that it will end before it does.
+    notice: Duration,
     api: Option<JoinHandle<Result<(), api::ServeError>>>,
     workers: Option<Workers>,
     sequencer: Sequencer,
@@ -99,15 +116,25 @@ pub struct Serving {
 
 impl Serving {
     /// With an `Env` it drives workflows too.
-    pub async fn start(engine: Engine, front: Option<Front>, env: Option<Env>) -> Result<Serving, Failure> {
+    pub async fn start(engine: Engine, face: Face, env: Option<Env>) -> Result<Serving, Failure> {
         workflows::declare_schedules(&engine).await.map_err(Failure::server)?;
-        let closing = CancellationToken::new();
+        let ending = Ending::default();
         let workers = env.map(|env| wire::workers(&engine, env));
         let hints = Hints::default();
         let sequencer = Sequencer::start(&engine, &hints);
         let dispatcher = Dispatcher::start(&engine, &hints);
-        let api = front.map(|front| tokio::spawn(wire::api(front, engine.clone(), hints, closing.clone())));
-        Ok(Serving { engine, closing, api, workers, sequencer, dispatcher })
+        let (own, told) = (engine.clone(), ending.clone());
+        let api = match face {
+            Face::Api(front) => Some(tokio::spawn(wire::api(front, own, hints, told))),
+            Face::Probes(listener, keys) => Some(tokio::spawn(wire::probes(listener, keys, own, told))),
+            Face::Nothing => None,
+        };
+        Ok(Serving { engine, ending, notice: Duration::ZERO, api, workers, sequencer, dispatcher })
+    }
+
+    #[must_use]
+    pub fn announcing_for(self, notice: Duration) -> Serving {
+        Serving { notice, ..self }
     }
 
     /// Returns once this process also drives runs, if it is to.
@@ -129,27 +156,31 @@ impl Serving {
         })
     }
 
-    /// Each part finishes what it holds, both at the same time; the connections close last.
+    /// Each part finishes what it holds. Until the last step has reached a checkpoint and whoever sends requests had time
+    /// to notice, they are answered; the connections close last.
     pub async fn stop(self, stop: &Stop) {
-        // Not ready from here on: long polls and streams end, other requests are still answered.
-        self.closing.cancel();
+        // Not ready from here on: long polls and streams end.
+        self.ending.announced.cancel();
         let patience = self.engine.settings().drain;
-        let finish_requests = async {
+        let finish = async {
+            let finish_steps = async {
+                if let Some(workers) = self.workers {
+                    workers.stop().await;
+                }
+            };
+            tokio::join!(finish_steps, tokio::time::sleep(self.notice));
+            self.ending.begun.cancel();
             if let Some(api) = self.api
                 && tokio::time::timeout(patience, api).await.is_err()
             {
                 warn!("some requests were still open and are cut");
             }
         };
-        let finish_steps = async {
-            if let Some(workers) = self.workers {
-                workers.stop().await;
-            }
-        };
         tokio::select! {
-            _ = async { tokio::join!(finish_requests, finish_steps) } => {}
+            () = finish => {}
             () = stop.hurried.cancelled() => warn!("stopped without waiting for open work"),
         }
+        self.ending.begun.cancel();
         self.dispatcher.stop().await;
         self.sequencer.stop().await;
         let out_of_patience = async {
@@ -178,9 +209,12 @@ async fn check_schema(database: &PgConnectOptions) -> Result<(), Failure> {
         .await
         .map_err(|_| Failure::server(format!("the database at {whereabouts} did not answer within 10 s")))?
         .map_err(|error| Failure::server(format!("cannot reach the database at {whereabouts}: {error}")))?;
-    let fit = store::migrate::check(&mut conn)
+    // Where a pooler stands between, only what is in one transaction meets one session.
+    let mut tx = conn.begin().await.map_err(Failure::server)?;
+    let fit = store::migrate::check(&mut tx)
         .await
         .map_err(|error| Failure::server(format!("will not serve on {whereabouts}: {error}")))?;
+    tx.rollback().await.map_err(Failure::server)?;
     if let Fit::Newer { release } = fit {
         warn!(
             schema = release,

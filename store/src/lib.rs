@@ -39,6 +39,7 @@ pub mod policies;
 pub mod prices;
 pub mod principals;
 pub mod projects;
+pub mod promises;
 pub mod publish_intents;
 pub mod pull_intents;
 pub mod rated_series;

@@ -90,7 +90,7 @@ fn long_ago(engine: &Engine) -> Arc<Env> {
              select digest, '{ID}', 'gpuaas/apps/project/notes', digest, engine.now() - interval '30 days'
              from (select digest from app_artifacts union select '{stray}') pushed",
     )))
-    .execute(engine.pool()))
+    .execute(engine.pool().bare()))
     .expect("a past");
     env
 }
@@ -103,7 +103,7 @@ fn of_what_is_needed(env: &Env) -> Vec<String> {
                     (select count(*) from registry_pushes p where going_at is null
                          and not exists (select 1 from app_artifacts a where a.digest = p.digest))",
         )
-        .fetch_one(env.pool()),
+        .fetch_one(env.pool().bare()),
     )
     .expect("what is left");
     let mut wrong = Vec::new();
@@ -136,7 +136,7 @@ fn published_artifact(engine: &Engine) -> Arc<Env> {
                  'gpuaas/apps/project/notes', '{digest}', 'application/vnd.oci.image.manifest.v1+json', 1, '{ID}',
                  '{ID}', 'c')",
     )))
-    .execute(engine.pool()))
+    .execute(engine.pool().bare()))
     .expect("an artifact");
     Arc::new(Env::new(engine.clone()).with_registry(registry::shelf().registry))
 }
@@ -150,11 +150,11 @@ fn of_artifact(env: &Env) -> Vec<String> {
                      from app_artifacts where lifecycle_state <> 'published'
                  union all select pos, type from outbox) changes order by place",
         )
-        .fetch_all(env.pool()),
+        .fetch_all(env.pool().bare()),
     )
     .expect("the changes");
     let there: Option<String> =
-        wait_for(sqlx::query_scalar("select digest from app_artifacts").fetch_one(env.pool()))
+        wait_for(sqlx::query_scalar("select digest from app_artifacts").fetch_one(env.pool().bare()))
             .expect("a digest");
     let digest = there.unwrap_or_default().parse().expect("a digest");
     changes.extend((!registry::is_shelved(&digest)).then(|| "the image is deleted".to_owned()));

@@ -157,7 +157,7 @@ fn uncounted(engine: &Engine) -> Arc<Env> {
                  '00000000-0000-0000-0000-000000000000', 'c', '2026-01-01T00:00:00Z', '2026-01-01T01:00:00Z'
              from generate_series(0, 2) n",
         )
-        .execute(engine.pool()),
+        .execute(engine.pool().bare()),
     )
     .expect("allocations");
     Arc::new(Env::new(engine.clone()))
@@ -171,7 +171,7 @@ fn counted(env: &Env) -> Vec<String> {
                  (select count(*) from meters where closed_at is null))
              from allocations a join usage_records r on r.allocation_id = a.id group by a.id order by a.gpu_count",
         )
-        .fetch_all(env.pool()),
+        .fetch_all(env.pool().bare()),
     )
     .expect("what was counted")
 }

@@ -82,7 +82,7 @@ fn used(engine: &Engine) -> Arc<Env> {
              cross join lateral (select '2026-01-01T00:00:00Z'::timestamptz + (n % 3) * interval '1 minute' as start) w;
              insert into open_windows select distinct project_id, window_start, window_end from usage_records",
         )
-        .execute(engine.pool()),
+        .execute(engine.pool().bare()),
     )
     .expect("usage");
     Arc::new(Env::new(engine.clone()))
@@ -97,7 +97,7 @@ fn ledger(env: &Env) -> Vec<String> {
                  union all select 2, format('%s: %s after %s', project_id, balance_minor, seq) from ledger_heads
                  union all select 3, format('%s %s', type, subject) from outbox) all_of_it order by place, what",
         )
-        .fetch_all(env.pool()),
+        .fetch_all(env.pool().bare()),
     )
     .expect("the ledger")
 }

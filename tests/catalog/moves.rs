@@ -100,7 +100,7 @@ fn catalog(engine: &Engine, status: &str) -> Arc<Env> {
          insert into app_version_artifacts (version_id, name, variant, artifact_id, digest)
              select '{ID}', 'runtime', '', '{ID}', 'sha256:' || repeat('0', 64) where {frozen}",
     )))
-    .execute(engine.pool()))
+    .execute(engine.pool().bare()))
     .expect("a catalog");
     Arc::new(Env::new(engine.clone()))
 }
@@ -115,7 +115,7 @@ fn changes(env: &Env) -> Vec<String> {
                  union all select 0, 'frozen ' || name from app_version_artifacts where exists (select 1 from outbox)
              ) changes order by place, what",
         )
-        .fetch_all(env.pool()),
+        .fetch_all(env.pool().bare()),
     )
     .expect("the changes")
 }

@@ -34,7 +34,7 @@ async fn events_are_listed_and_followed_and_one_request_is_traced() {
     let operator = town.shell("operator");
     town.version().await;
     let begun = answer(&operator.ask(&["up", "hello", "-o", "json"]).await);
-    number_all(&town.platform.story.pool).await.expect("numbers");
+    number_all(town.platform.story.engine.pool()).await.expect("numbers");
     insta::assert_snapshot!("events_table", told(&operator.ask(&["events", "hello"]).await));
     let one = ["events", "hello", "--type", "apps.instance.running", "-o", "json"];
     insta::assert_snapshot!("events_json", told(&operator.ask(&one).await));

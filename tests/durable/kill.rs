@@ -66,6 +66,7 @@ async fn killed_at(points: &[&str], fails: bool) {
 async fn a_process_killed_at_any_point_of_a_step_costs_nothing() {
     killed_at(
         &[
+            "//do/before-claim",
             "test.script//do/after-claim",
             "test.script/touch/do/before-commit",
             "test.script/touch/do/after-commit",

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use engine::{OperateError, RunState};
+use engine::{OperateError, RunState, Settings};
 
-use crate::support::story::Story;
+use crate::support::story::{Story, quick};
 use crate::support::world::{Do, Trouble, hold, touch};
 
 const HOUR: u64 = 3_600_000;
@@ -108,5 +108,23 @@ async fn the_database_itself_refuses_to_change_a_terminal_run() {
         .execute(&story.pool)
         .await;
     assert!(changed.is_err());
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_that_does_not_end_in_time_is_cut_when_its_process_stops() {
+    let mut story = Story::with(Settings { drain: Duration::from_millis(200), ..quick() }, None).await;
+    story.world.trouble("slow", [Trouble::Hang]);
+    let run = story.start([hold("a"), touch("slow")]).await;
+    story.until_step(run, "slow", "running").await;
+    story.rest().await;
+    let owned: bool = sqlx::query_scalar("select owner is not null from engine.run where id = $1")
+        .bind(run)
+        .fetch_one(&story.pool)
+        .await
+        .unwrap();
+    assert!(!owned, "{}", story.describe(run).await);
+    story.work();
+    assert_eq!(story.ends(run).await, RunState::Succeeded, "{}", story.describe(run).await);
     story.end().await;
 }

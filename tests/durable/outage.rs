@@ -99,7 +99,7 @@ async fn after_an_outage_an_idle_process_accepts_starts_again() {
     story.ends(before).await;
     cluster.stop_at_once();
     let noticed = async {
-        while story.engine.pressure().is_none() {
+        while !story.engine.pressed() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };

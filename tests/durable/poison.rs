@@ -1,6 +1,7 @@
 //! Input no engine should have to see: it is refused at the door or quarantined by name, and the neighbours do not
 //! notice.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use engine::{EngineError, RunState, Settings, StartError};
@@ -239,5 +240,65 @@ async fn odd_characters_in_a_steps_key_are_just_characters() {
         let run = story.start([touch(key)]).await;
         assert_eq!(story.settles(run).await, RunState::Succeeded, "{key:?}: {}", story.describe(run).await);
     }
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_the_database_refuses_fails_alone() {
+    let story = Story::new().await;
+    sqlx::raw_sql(
+        "alter table engine.journal add constraint picky check (events::text not like '%refuse me%')",
+    )
+    .execute(&story.pool)
+    .await
+    .unwrap();
+    // All at once, so that some share a transaction, however often that is split.
+    for _ in 0..20 {
+        let key = |n: usize| if n % 20 == 7 { "refuse me" } else { "fine" };
+        let started = (0..60).map(|n| story.start([Do::Sleep(1), touch(key(n)), hold("b")]));
+        for (n, run) in futures::future::join_all(started).await.into_iter().enumerate() {
+            let expected = if n % 20 == 7 { RunState::Paused } else { RunState::Succeeded };
+            assert_eq!(story.settles(run).await, expected, "{}", story.describe(run).await);
+        }
+        if story.engine.stats().splits.load(Ordering::Relaxed) > 0 {
+            break;
+        }
+    }
+    assert!(story.engine.stats().splits.load(Ordering::Relaxed) > 0, "no batch was ever split");
+    sqlx::raw_sql("alter table engine.journal drop constraint picky").execute(&story.pool).await.unwrap();
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn waiting_for_a_process_that_knows_a_run_leaves_no_trace_in_its_journal() {
+    let story = Story::new().await;
+    let run = story.start([Do::Wait(HOUR), touch("after")]).await;
+    story.until(run, &[RunState::Waiting]).await;
+    let rows = async || -> i64 {
+        let rows = sqlx::query_scalar("select count(*) from engine.journal where run_id = $1").bind(run);
+        rows.fetch_one(&story.pool).await.unwrap()
+    };
+    let become_version = async |version: i32| {
+        let changed = sqlx::query("update engine.run set version = $2 where id = $1").bind(run).bind(version);
+        changed.execute(&story.pool).await.unwrap();
+    };
+    become_version(99).await;
+    let before = rows().await;
+    story.signal(run, "word", "1", json!("go")).await;
+    for looks in 1..=8 {
+        story.advance(Duration::from_secs(70)).await;
+        story
+            .until_true(
+                "somebody looked again",
+                "select epoch > $2[1]::bigint and owner is null from engine.run where id = $1",
+                run,
+                &[&looks.to_string()],
+            )
+            .await;
+    }
+    assert_eq!(rows().await, before);
+    become_version(1).await;
+    story.advance(Duration::from_secs(70)).await;
+    assert_eq!(story.ends(run).await, RunState::Succeeded, "{}", story.describe(run).await);
     story.end().await;
 }

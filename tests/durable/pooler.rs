@@ -1,68 +1,17 @@
 //! The basic stories through a transaction pooler, where nothing may rest on a session.
 
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
-use std::{fs, net};
 
 use engine::{Engine, Missed, Overlap, RunState, Schedule, Settings, Workers};
 use serde_json::json;
 
-use crate::support::cluster::Folder;
 use crate::support::database::TestDatabase;
+use crate::support::pooler::Pooler;
 use crate::support::story::{Story, quick, registry};
 use crate::support::world::{Do, Script, Trouble, World, hold, touch};
 
 const HOUR: u64 = 3_600_000;
-
-/// Debian's pgbouncer before the test server; it ends with the test.
-struct Pooler {
-    process: Child,
-    _folder: Folder,
-    port: u16,
-}
-
-impl Pooler {
-    fn before(database: &TestDatabase) -> Pooler {
-        let folder = Folder::new();
-        let port =
-            net::TcpListener::bind(("127.0.0.1", 0)).and_then(|free| free.local_addr()).unwrap().port();
-        let (server, path) = (&database.options, folder.0.join("pgbouncer.ini"));
-        let settings = format!(
-            "[databases]\n* = host={} port={} user={}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
-             unix_socket_dir =\nauth_type = any\npool_mode = transaction\nserver_reset_query_always = 1\n\
-             default_pool_size = 8\nmax_client_conn = 200\nignore_startup_parameters = extra_float_digits\n",
-            server.get_host(),
-            server.get_port(),
-            server.get_username()
-        );
-        fs::write(&path, settings).unwrap();
-        // It refuses to run as root.
-        let mut command = Command::new("setpriv");
-        command.args([
-            "--reuid",
-            "postgres",
-            "--regid",
-            "postgres",
-            "--clear-groups",
-            "/usr/sbin/pgbouncer",
-            "--quiet",
-        ]);
-        let process =
-            command.arg(&path).stderr(Stdio::null()).stdout(Stdio::null()).spawn().expect("pgbouncer runs");
-        while net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        Pooler { process, _folder: folder, port }
-    }
-}
-
-impl Drop for Pooler {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
 
 /// The engine reaches Postgres through the pooler; the story and the world look on directly.
 async fn pooled() -> (Story, Pooler) {
@@ -187,4 +136,29 @@ async fn a_second_process_takes_over_through_a_pooler() {
     other.close().await;
     story.rest().await;
     story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_transaction_has_its_limits_with_a_pooler_and_without() {
+    let (pooled, _pooler) = pooled().await;
+    let direct = Story::new().await;
+    for story in [&pooled, &direct] {
+        for mut tx in
+            [story.engine.pool().begin().await.unwrap(), story.engine.pool().snapshot().await.unwrap()]
+        {
+            let limits: Vec<String> = sqlx::query_scalar(
+                "select name || ' ' || setting from pg_settings where name in
+                 ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout') order by name",
+            )
+            .fetch_all(&mut *tx)
+            .await
+            .unwrap();
+            assert_eq!(
+                limits,
+                ["idle_in_transaction_session_timeout 10000", "lock_timeout 2000", "statement_timeout 5000"]
+            );
+        }
+    }
+    pooled.end().await;
+    direct.end().await;
 }

@@ -20,6 +20,7 @@ async fn platform() -> (Story, Workers) {
     let story = Story::idle(quick(), None).await;
     workflows::declare_schedules(&story.engine).await.unwrap();
     let env = Arc::new(Env::new(story.engine.clone()));
+    story.engine.also_promises(activities::promises::of_the_platform);
     let workers = Workers::start(&story.engine, env, workflows::registry());
     (story, workers)
 }

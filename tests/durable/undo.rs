@@ -1,8 +1,10 @@
 //! Turning back: what was done is undone, last first, and what cannot be undone waits for a person.
 
+use std::time::Duration;
+
 use engine::RunState;
 
-use crate::support::story::Story;
+use crate::support::story::{Story, quick};
 use crate::support::world::{Do, Trouble, hold, touch};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -83,6 +85,22 @@ async fn a_failing_undo_sticks_with_what_remains_until_an_operator_retries() {
     assert_eq!(story.cause(run).await.as_deref(), Some("undo_failed"));
     story.ask("retry", run).await.unwrap();
     assert_eq!(story.ends(run).await, RunState::Compensated);
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn past_the_pivot_exhausted_retries_begin_again_by_themselves() {
+    let story = Story::new().await;
+    story.world.trouble("b", [Trouble::Retry, Trouble::Retry, Trouble::Retry]);
+    let run = story.start([hold("a"), Do::Pivot, touch("b"), touch("c")]).await;
+    // The pauses between tries are the database's, too.
+    while story.state(run).await != RunState::Paused {
+        story.advance(Duration::from_secs(60)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(story.cause(run).await.as_deref(), Some("retries_exhausted"));
+    story.advance(quick().slow_retry).await;
+    assert_eq!(story.ends(run).await, RunState::Succeeded, "{}", story.describe(run).await);
     story.end().await;
 }
 

@@ -139,3 +139,21 @@ async fn cancelling_a_parent_cancels_its_child_and_waits_for_it() {
     assert_eq!((child.as_str(), held), ("cancelled", false));
     story.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn why_a_child_unwound_is_what_its_parent_fails_with() {
+    let story = Story::new().await;
+    story.world.trouble("in", [Trouble::Terminal]);
+    let run = story.start([hold("mine"), Do::Child(vec![hold("its"), touch("in")])]).await;
+    assert_eq!(story.ends(run).await, RunState::Compensated);
+    let (of_child, of_parent): (String, String) = sqlx::query_as(
+        "select c.error ->> 'message', p.error ->> 'message' from engine.run c join engine.run p on p.id = c.parent_id
+         where p.id = $1",
+    )
+    .bind(run)
+    .fetch_one(&story.pool)
+    .await
+    .unwrap();
+    assert!(of_parent.ends_with(&format!("ended compensated: {of_child}")), "{of_parent}");
+    story.end().await;
+}

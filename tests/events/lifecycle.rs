@@ -13,7 +13,7 @@ use crate::support::platform::{Platform, profile};
 
 /// What was told of an instance, as `type`, or `type of operation` where something failed.
 async fn told(platform: &Platform, id: Uuid) -> Vec<String> {
-    number_all(&platform.story.pool).await.unwrap();
+    number_all(platform.story.engine.pool()).await.unwrap();
     let page = platform.http.get(&project(&format!("/events?limit=200&subject={id}"))).await.with(200);
     let name = |event: &Value| {
         let kind = event["type"].as_str().unwrap().replace("apps.instance.", "");

@@ -22,7 +22,7 @@ async fn events_are_listed_in_their_order_as_far_as_they_have_one() {
         tell(&story.pool, subject).await;
     }
     assert!(names(&http, "").await.is_empty());
-    number_all(&story.pool).await.unwrap();
+    number_all(story.engine.pool()).await.unwrap();
     assert_eq!(names(&http, "").await, ["a", "b", "c"]);
 
     let first = http.get(&project("/events?limit=2")).await.with(200);
@@ -30,7 +30,7 @@ async fn events_are_listed_in_their_order_as_far_as_they_have_one() {
     assert_eq!(first["items"][1]["type"], "apps.version.staged");
     let cursor = first["next_cursor"].as_str().unwrap();
     tell(&story.pool, "d").await;
-    number_all(&story.pool).await.unwrap();
+    number_all(story.engine.pool()).await.unwrap();
     assert_eq!(names(&http, &format!("?limit=2&cursor={cursor}")).await, ["c", "d"]);
     story.end().await;
 }
@@ -42,7 +42,7 @@ async fn every_filter_narrows_and_a_wrong_one_is_refused() {
     tell(&story.pool, "a").await;
     register(&http, "notes", "1.0.0").await;
     sequencer.stop().await;
-    number_all(&story.pool).await.unwrap();
+    number_all(story.engine.pool()).await.unwrap();
 
     assert_eq!(names(&http, "").await.len(), 2);
     assert_eq!(names(&http, "?type=apps.version.staged").await, ["a"]);
@@ -62,7 +62,7 @@ async fn another_projects_events_are_not_told() {
     let story = Story::new().await;
     let http = Http::over(&story).await;
     tell(&story.pool, "a").await;
-    number_all(&story.pool).await.unwrap();
+    number_all(story.engine.pool()).await.unwrap();
     let other = crate::support::realm::NEXT_DOOR;
     let page = http.get(&format!("/api/v1/projects/{other}/events")).await.with(200);
     assert_eq!(page["items"], json!([]));

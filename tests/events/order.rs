@@ -25,11 +25,11 @@ async fn an_event_that_took_its_place_first_and_committed_last_is_told_last() {
     let mut slow = story.pool.begin().await.unwrap();
     outbox::insert(&mut slow, &event("slow", &json!({}))).await.unwrap();
     tell(&story.pool, "quick").await;
-    assert_eq!(number_all(&story.pool).await.unwrap(), 1);
+    assert_eq!(number_all(story.engine.pool()).await.unwrap(), 1);
     // A reader who has seen the first number must not find anything new before it.
     assert_eq!(order(&story.pool).await, [(1, "quick".to_owned())]);
     slow.commit().await.unwrap();
-    number_all(&story.pool).await.unwrap();
+    number_all(story.engine.pool()).await.unwrap();
     assert_eq!(order(&story.pool).await, [(1, "quick".to_owned()), (2, "slow".to_owned())]);
     story.end().await;
 }
@@ -43,7 +43,7 @@ async fn a_sequencer_that_waited_for_another_sees_what_it_numbered() {
     let project = crate::support::realm::EXAMPLE;
     let mut first = story.pool.begin().await.unwrap();
     assert_eq!(outbox::number(&mut first, project, 2).await.unwrap(), 2);
-    let pool = story.pool.clone();
+    let pool = story.engine.pool().clone();
     let second = tokio::spawn(async move { number_all(&pool).await });
     story
         .until_true(
@@ -96,7 +96,7 @@ async fn effects_come_after_their_causes_without_gaps_under_many_writers_and_seq
     for sequencer in sequencers {
         sequencer.stop().await;
     }
-    number_all(&story.pool).await.unwrap();
+    number_all(story.engine.pool()).await.unwrap();
 
     let numbers: Vec<(Uuid, i64)> =
         sqlx::query_as("select id, seq from outbox order by seq").fetch_all(&story.pool).await.unwrap();

@@ -106,7 +106,7 @@ async fn a_stream_without_a_past_begins_with_what_is_told_next_and_ends_with_the
     let story = Story::new().await;
     let (http, sequencer) = sequenced(&story).await;
     tell(&story.pool, "before").await;
-    number_all(&story.pool).await.unwrap();
+    number_all(story.engine.pool()).await.unwrap();
     let mut client = Client::open(&http, "?type=apps.version.staged&subject=mine", None).await;
     tell(&story.pool, "others").await;
     tell(&story.pool, "mine").await;
@@ -125,7 +125,7 @@ async fn who_resumes_before_what_is_kept_is_told_so_and_gets_the_rest() {
     for n in 1..=5 {
         tell(&story.pool, &n.to_string()).await;
     }
-    number_all(&story.pool).await.unwrap();
+    number_all(story.engine.pool()).await.unwrap();
     let mut tx = story.pool.begin().await.unwrap();
     assert_eq!(outbox::forget(&mut tx, EXAMPLE, 0.0, 3).await.unwrap(), 3);
     tx.commit().await.unwrap();
@@ -154,7 +154,7 @@ async fn what_another_process_numbered_reaches_the_streams_here() {
     let http = Http::over(&story).await;
     let mut client = Client::open(&http, "", None).await;
     tell(&story.pool, "far").await;
-    number_all(&story.pool).await.unwrap();
+    number_all(story.engine.pool()).await.unwrap();
     assert_eq!(client.next().await.unwrap().data["subject"], "far");
     story.end().await;
 }

@@ -111,3 +111,17 @@ async fn a_change_guarded_by_a_tag_happens_only_to_what_was_seen() {
     story.until(run, &[RunState::Waiting]).await;
     story.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancelling_past_the_point_of_no_return_is_a_conflict() {
+    let story = Story::new().await;
+    let http = Http::over(&story).await;
+    let run = story.start([Do::Pivot, Do::Wait(HOUR)]).await;
+    story.until(run, &[RunState::Waiting]).await;
+    let refused = http.post(&project(&format!("/workflows/{run}/cancel")), json!({})).await.with(409);
+    assert_eq!(refused["code"], "state_conflict");
+    assert_eq!(refused["message"], "the run is past its point of no return");
+    story.signal(run, "word", "1", json!("go")).await;
+    assert_eq!(story.ends(run).await, RunState::Succeeded);
+    story.end().await;
+}

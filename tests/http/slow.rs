@@ -133,7 +133,7 @@ async fn while_bodies_arrive_nobody_holds_a_connection_to_the_database() {
         callers.push(caller);
     }
     // The engine's own come and go; a caller's would stay for as long as it is slow.
-    let pool = &http.state.pool;
+    let pool = http.state.pool.bare();
     while pool.num_idle() < pool.size() as usize || open_transactions(&story).await > 0 {
         tokio::task::yield_now().await;
     }

@@ -1,53 +1,41 @@
 //! CI federation: a pipeline shows its own issuer's token and gets a short one of ours, without any stored key.
 
+use axum::body::Body;
 use axum::http::{Method, Request};
-use axum::routing::get;
-use axum::{Json, Router, body::Body};
 use chrono::TimeDelta;
-use clients::signing::{SigningKey, SigningKeys};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 use uuid::Uuid;
 
 use super::service_accounts::make;
 use crate::http::{Http, project};
+use crate::support::issuer::Issuer;
 use crate::support::story::Story;
 
 const GRANT: &str = "urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Atoken-exchange";
 const JWT: &str = "urn%3Aietf%3Aparams%3Aoauth%3Atoken-type%3Ajwt";
 
-/// A CI system's issuer on loopback.
+/// A CI system with an issuer of its own.
 struct Pipelines {
-    url: String,
-    key: SigningKey,
+    issuer: Issuer,
 }
 
 impl Pipelines {
     async fn start() -> Pipelines {
-        let key = SigningKey::generate().unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let discovery = json!({ "issuer": url, "jwks_uri": format!("{url}/keys") });
-        let keys = SigningKeys::one(key.clone()).public();
-        let router = Router::new()
-            .route("/.well-known/openid-configuration", get(move || async move { Json(discovery) }))
-            .route("/keys", get(move || async move { Json(keys) }));
-        tokio::spawn(async move { axum::serve(listener, router).await });
-        Pipelines { url, key }
+        Pipelines { issuer: Issuer::start().await }
     }
 
     fn token(&self, http: &Http, subject: &str, environment: &str) -> String {
         let now = http.realm.now();
         let claims = json!({
-            "iss": self.url, "aud": "gpuaas-ci", "sub": subject, "environment": environment,
+            "iss": self.issuer.url, "aud": "gpuaas-ci", "sub": subject, "environment": environment,
             "iat": now.timestamp(), "exp": (now + TimeDelta::minutes(10)).timestamp(),
         });
-        self.key.sign(&claims).unwrap()
+        self.issuer.sign(&claims)
     }
 
     async fn trusted(&self, http: &Http, account: &Value) -> Value {
         let body = json!({
-            "name": "ci-main", "service_account_id": account["id"], "issuer": self.url, "audience": "gpuaas-ci",
+            "name": "ci-main", "service_account_id": account["id"], "issuer": self.issuer.url, "audience": "gpuaas-ci",
             "subject_pattern": "repo:acme/*:ref:refs/heads/main", "claims": { "environment": "prod*" },
         });
         http.acting("project-admin").post(&project("/federated-trusts"), body).await.with(201)
@@ -104,7 +92,7 @@ async fn whoever_does_not_fit_gets_the_errors_of_oauth_and_an_audit_entry() {
     let (pipelines, account) = (Pipelines::start().await, make(&http, json!({ "name": "ci" })).await);
     let trust = pipelines.trusted(&http, &account).await;
     let main = "repo:acme/vision:ref:refs/heads/main";
-    let stranger = Pipelines { url: pipelines.url.clone(), key: SigningKey::generate().unwrap() };
+    let stranger = Pipelines { issuer: pipelines.issuer.with_another_key() };
     let unknown = json!({ "id": Uuid::now_v7() });
     for (trust, token) in [
         (&trust, pipelines.token(&http, "repo:evil/vision:ref:refs/heads/main", "production")),

@@ -4,6 +4,8 @@ use agent::{Simulated, SimulatedFault};
 use domain::StatusReason;
 use engine::RunState;
 use serde_json::{Value, json};
+use sqlx::PgConnection;
+use uuid::Uuid;
 
 use crate::http::{admin, project};
 use crate::support::docker::PORT;
@@ -94,6 +96,18 @@ async fn an_instance_tells_its_story_its_runs_and_its_parts() {
     platform.end().await;
 }
 
+async fn give_back(conn: &mut PgConnection, instance: Uuid) {
+    sqlx::query(
+        "insert into resource_ledger (id, org_id, project_id, instance_id, kind, resource, quantity, run_id, correlation_id)
+         select gen_random_uuid(), org_id, project_id, instance_id, kind, resource, -quantity, run_id, correlation_id
+         from resource_ledger where instance_id = $1 and resource = 'node:x:30000'",
+    )
+    .bind(instance)
+    .execute(conn)
+    .await
+    .unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_given_back_is_listed_and_a_clean_failure_is_not() {
     let platform = Platform::new().await;
@@ -116,6 +130,12 @@ async fn what_is_not_given_back_is_listed_and_a_clean_failure_is_not() {
     let shown = platform.http.get(&leaks).await.with(200);
     assert_eq!(shown["items"][0]["app_instance_id"], json!(id));
     assert_eq!(shown["items"][0]["held"], json!(["1 port node:x:30000"]));
+    let mut tx = platform.story.pool.begin().await.unwrap();
+    let broken = store::promises::check(&mut tx, None).await.unwrap();
+    let said: Vec<(&str, Uuid)> = broken.iter().map(|one| (one.promise.as_str(), one.subject)).collect();
+    assert_eq!(said, [("P8", id)], "{broken:#?}");
+    give_back(&mut tx, id).await;
+    tx.commit().await.unwrap();
     agent.end().await;
     platform.end().await;
 }

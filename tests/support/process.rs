@@ -53,17 +53,27 @@ fn send(signal: &str, process: &Child) {
     assert!(sent.is_ok_and(|status| status.success()), "the process takes signals");
 }
 
-/// A started `gpuaas serve` that only drives runs. It is killed with the test if the test does not end it.
+/// A started `gpuaas serve`. It is killed with the test if the test does not end it.
 pub struct Serve {
     child: Child,
     log: PathBuf,
 }
 
 impl Serve {
-    /// `folder` keeps what it says on stderr.
+    /// One that only drives runs.
     pub fn workers(folder: &Path, database_url: &str, more: &[&str]) -> Serve {
+        Serve::start(folder, "--workers-only", database_url, more)
+    }
+
+    /// One that only answers requests.
+    pub fn api(folder: &Path, database_url: &str, more: &[&str]) -> Serve {
+        Serve::start(folder, "--api-only", database_url, more)
+    }
+
+    /// `folder` keeps what it says on stderr.
+    fn start(folder: &Path, role: &str, database_url: &str, more: &[&str]) -> Serve {
         let log = folder.join(format!("serve-{}.log", Uuid::new_v4().simple()));
-        let mut command = gpuaas(&["serve", "--workers-only", "--database-url", database_url]);
+        let mut command = gpuaas(&["serve", role, "--database-url", database_url]);
         let child = command.args(more).stderr(File::create(&log).expect("a log file")).spawn();
         Serve { child: child.expect("the binary runs"), log }
     }

@@ -276,6 +276,8 @@ impl Story {
         let mut conn = self.pool.acquire().await.expect("a connection");
         let broken = engine::check_invariants(&mut conn, None).await.expect("the checker runs");
         assert!(broken.is_empty(), "promises broken: {broken:#?}");
+        let broken = store::promises::check(&mut conn, None).await.expect("the checker runs");
+        assert!(broken.is_empty(), "promises broken: {broken:#?}");
         // P4: what unwound left nothing, what succeeded left everything, once.
         let wrong: Vec<String> = sqlx::query_scalar(
             "select format('%s of a %s run is %s', e.key, r.state, case when e.held then 'held' else 'gone' end)

@@ -7,8 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::Engine;
-use sqlx::PgPool;
+use engine::{Engine, Pool};
 use store::outbox;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
@@ -91,7 +90,7 @@ async fn sequence(engine: Engine, hints: Hints, closing: CancellationToken) {
 }
 
 /// Numbers everything that is visible now. Answers how many events that were.
-pub async fn number_all(pool: &PgPool) -> sqlx::Result<i64> {
+pub async fn number_all(pool: &Pool) -> sqlx::Result<i64> {
     let mut tx = pool.begin().await?;
     let projects = outbox::waiting(&mut tx).await?;
     tx.rollback().await?;
@@ -102,7 +101,7 @@ pub async fn number_all(pool: &PgPool) -> sqlx::Result<i64> {
     Ok(all)
 }
 
-async fn number_project(pool: &PgPool, project: Uuid) -> sqlx::Result<i64> {
+async fn number_project(pool: &Pool, project: Uuid) -> sqlx::Result<i64> {
     let mut all = 0;
     loop {
         let mut tx = pool.begin().await?;

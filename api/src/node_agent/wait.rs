@@ -50,7 +50,8 @@ async fn next(
         }
         tokio::select! {
             called = timeout_at(deadline, place.called()) => if called.is_err() { break },
-            () = state.draining.cancelled() => break,
+            // Not an empty answer: whoever gets that asks again at once.
+            () = state.draining.cancelled() => return Err(ApiError::unavailable("The process is stopping.")),
         }
     }
     Ok(Json(NextTask { task: None }))

@@ -104,6 +104,6 @@ async fn watch(watch: Arc<TaskWatch>, engine: Engine) {
 }
 
 async fn look(engine: &Engine) -> sqlx::Result<Vec<Uuid>> {
-    let mut conn = engine.pool().acquire().await?;
-    node_tasks::nodes_with_work(&mut conn).await
+    let mut tx = engine.pool().begin().await?;
+    node_tasks::nodes_with_work(&mut tx).await
 }

@@ -40,7 +40,8 @@ pub(super) async fn workers(conn: &mut PgConnection) -> sqlx::Result<Finding> {
 }
 
 pub(super) async fn promises(conn: &mut PgConnection) -> sqlx::Result<Finding> {
-    let violations = engine::check_invariants(conn, None).await?;
+    let mut violations = engine::check_invariants(conn, None).await?;
+    violations.extend(activities::promises::of_the_platform(conn, None).await?);
     let Some(first) = violations.first() else {
         return Ok(Finding::well("promises", "every run keeps them"));
     };

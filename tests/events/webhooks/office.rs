@@ -69,7 +69,7 @@ impl Office {
     }
 
     pub async fn number(&self) {
-        number_all(&self.story.pool).await.unwrap();
+        number_all(self.story.engine.pool()).await.unwrap();
     }
 
     /// Sends what is due until nothing is.

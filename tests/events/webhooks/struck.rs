@@ -52,7 +52,7 @@ fn two_events(engine: &Engine) -> Arc<Env> {
                  select gen_random_uuid(), '{WEBHOOK}', '{WEBHOOK}', 'apps.version.staged', n::text, '{{}}', 'c-struck'
                  from generate_series(1, 2) n",
         )))
-        .execute(engine.pool())
+        .execute(engine.pool().bare())
         .await
         .expect("a webhook");
         workflows::sequencer::number_all(engine.pool()).await.expect("numbers");
@@ -64,5 +64,5 @@ fn delivered(env: &Env) -> Vec<String> {
     let all = sqlx::query_scalar(
         "select seq || ' ' || status || ' ' || attempts from webhook_deliveries order by seq",
     );
-    wait_for(all.fetch_all(env.pool())).expect("the deliveries")
+    wait_for(all.fetch_all(env.pool().bare())).expect("the deliveries")
 }

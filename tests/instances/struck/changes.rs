@@ -195,5 +195,5 @@ fn at_once(work: impl Future<Output = ()>) {
 }
 
 async fn run(engine: &Engine, statement: &'static str) {
-    sqlx::query(statement).execute(engine.pool()).await.unwrap();
+    sqlx::query(statement).execute(engine.pool().bare()).await.unwrap();
 }

@@ -29,7 +29,7 @@ const SEALING: &str = "story AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 /// The instance as if nothing had happened yet, after a look at what the run before left; and a node that answers. One that
 /// serves holds what it needs, and served the other version before.
 pub(super) fn begin_anew(engine: &Engine, status: &'static str, serves: bool) -> Arc<Env> {
-    let pool = engine.pool().clone();
+    let pool = engine.pool().bare().clone();
     wait_for(async {
         nothing_is_left(&pool).await;
         reset(&pool, status, serves).await;
@@ -39,12 +39,13 @@ pub(super) fn begin_anew(engine: &Engine, status: &'static str, serves: bool) ->
 
 /// No instance at all yet.
 pub(super) fn begin_empty(engine: &Engine) -> Arc<Env> {
-    wait_for(wipe(engine.pool()));
+    wait_for(wipe(engine.pool().bare()));
     with_node(engine)
 }
 
 fn with_node(engine: &Engine) -> Arc<Env> {
     tokio::spawn(answer(engine.clone()));
+    engine.also_promises(activities::promises::of_the_platform);
     let sealer = Sealer::from_lines(SEALING).unwrap();
     let registry = REGISTRY.get().unwrap().clone();
     Arc::new(Env::new(engine.clone()).with_signers(TaskSigners::new(sealer)).with_registry(registry))
@@ -108,6 +109,7 @@ async fn try_to_wipe(pool: &PgPool) -> sqlx::Result<()> {
         "delete from registry_credentials",
         "delete from service_account_keys",
         "delete from service_accounts",
+        "delete from outbox",
     ] {
         sqlx::query(statement).execute(&mut *tx).await?;
     }

@@ -58,7 +58,7 @@ fn staged(engine: &Engine) -> Arc<Env> {
             "delete from smoke_runs;
              update app_versions set status = 'staged', canary = null where version = '1.0.0'",
         )
-        .execute(engine.pool()),
+        .execute(engine.pool().bare()),
     )
     .expect("a staged version");
     env
@@ -73,7 +73,7 @@ fn leftovers(env: &Env) -> Vec<String> {
              union all select 'held ' || kind from resource_ledger group by kind, resource having sum(quantity) <> 0
              union all select 'open ' || kind from node_tasks where finished_at is null",
         )
-        .fetch_all(env.pool()),
+        .fetch_all(env.pool().bare()),
     )
     .expect("what is left")
 }

@@ -42,7 +42,7 @@ impl Activity for Prove {
         let (mut proven, mut after) = (0, None);
         loop {
             // One moment for a batch of projects, so that nobody posts between two looks at the same ledger.
-            let mut tx = env.pool().begin_with("begin isolation level repeatable read read only").await?;
+            let mut tx = env.pool().snapshot().await?;
             let projects = billing_ledger::projects(&mut tx, after, 100).await?;
             for project in &projects {
                 billing_ledger::prove(&mut tx, *project).await.map_err(|unproven| match unproven {

@@ -106,15 +106,19 @@ impl Activity for ReconcileWhatDiffers {
     async fn run(&self, env: &Env, call: &Call) -> Result<Vec<Uuid>, Fault> {
         let (mut after, mut started) = (None, Vec::new());
         loop {
-            let mut conn = env.pool().acquire().await?;
-            let page = nodes::list(&mut conn, Slice { after, limit: PAGE }).await?;
+            let mut tx = env.pool().begin().await?;
+            let page = nodes::list(&mut tx, Slice { after, limit: PAGE }).await?;
             after = page.last().map(|node| node.id);
+            let mut found = Vec::new();
             for node in &page {
                 if matches!(node.status()?, NodeStatus::Active | NodeStatus::Drained) {
-                    for instance in differing(&mut conn, node).await? {
-                        started.extend(reconcile(env, &mut conn, instance, node.id, call).await?);
-                    }
+                    let all = differing(&mut tx, node).await?;
+                    found.extend(all.into_iter().map(|instance| (instance, node.id)));
                 }
+            }
+            drop(tx);
+            for (instance, node) in found {
+                started.extend(reconcile(env, instance, node, call).await?);
             }
             if after.is_none() {
                 env.engine().wake();
@@ -142,14 +146,9 @@ async fn differing(conn: &mut PgConnection, node: &Node) -> Result<Vec<Uuid>, Fa
 }
 
 /// `None` where another run acts on the instance: the next look sees what that leaves.
-async fn reconcile(
-    env: &Env,
-    conn: &mut PgConnection,
-    id: Uuid,
-    node_id: Uuid,
-    call: &Call,
-) -> Result<Option<Uuid>, Fault> {
-    let Some(instance) = app_instances::find(conn, id).await? else { return Ok(None) };
+async fn reconcile(env: &Env, id: Uuid, node_id: Uuid, call: &Call) -> Result<Option<Uuid>, Fault> {
+    let mut tx = env.pool().begin().await?;
+    let Some(instance) = app_instances::find(&mut tx, id).await? else { return Ok(None) };
     let options = Start {
         project_id: instance.project_id,
         org_id: Some(instance.org_id),
@@ -157,10 +156,10 @@ async fn reconcile(
         target: Some(instance.target()),
         ..Start::default()
     };
-    let mut tx = sqlx::Connection::begin(conn).await?;
     match env.engine().start(&mut tx, &ReconcileInstance { instance: id, node_id }, options).await {
-        Ok(_) => {
+        Ok(mut started) => {
             tx.commit().await?;
+            started.begin();
             Ok(Some(id))
         }
         Err(StartError::TargetBusy(_)) => Ok(None),
