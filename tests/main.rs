@@ -29,3 +29,4 @@ mod outbox;
 mod quickstart;
 mod split;
 mod support;
+mod traces;

@@ -19,5 +19,6 @@ pub mod registry;
 pub mod slow;
 pub mod stand_in;
 pub mod story;
+pub mod told;
 pub mod world;
 pub mod wrapped;

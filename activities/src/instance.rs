@@ -38,7 +38,7 @@ pub use target::{ResolveTarget, Target, clear_target};
 pub use verdict::{tell_canary, why};
 
 use domain::EventType;
-use domain::event::NewEvent;
+use domain::event::{NewEvent, Thread};
 use engine::{Call, Fault};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
@@ -46,12 +46,47 @@ use store::app_instances::{self, AppInstance};
 use store::node_tasks::NewNodeTask;
 use store::outbox;
 use store::resource_ledger::Holder;
+use tracing::field::Empty;
+use tracing::{Span, info_span};
 use uuid::Uuid;
+
+use crate::env::Env;
 
 /// The instance, held still until the transaction ends. A run never outlives its instance's row.
 pub async fn held(conn: &mut PgConnection, instance: Uuid) -> Result<AppInstance, Fault> {
     let found = app_instances::find_locked(conn, instance).await?;
     found.ok_or_else(|| Fault::terminal("no_such_instance", format!("there is no instance {instance}")))
+}
+
+/// What everything that a call tells belongs to.
+pub fn thread(call: &Call) -> Thread<'_> {
+    Thread { correlation_id: &call.correlation_id, traceparent: call.traceparent.as_deref() }
+}
+
+/// What the log and the traces of a run say of the instance it acts on. One that cannot be read now is told by its id.
+pub async fn span(env: &Env, instance: Uuid) -> Span {
+    let span = info_span!(
+        "instance",
+        app_instance_id = %instance,
+        operating_mode = Empty,
+        control_plane_scope = Empty,
+        runtime_backend = Empty,
+    );
+    if span.is_disabled() {
+        return span;
+    }
+    let found = async {
+        let mut tx = env.pool().begin().await?;
+        let found = app_instances::find(&mut tx, instance).await?;
+        tx.rollback().await?;
+        Ok::<_, sqlx::Error>(found)
+    };
+    if let Ok(Some(instance)) = found.await {
+        span.record("operating_mode", &instance.operating_mode);
+        span.record("control_plane_scope", &instance.control_plane_scope);
+        span.record("runtime_backend", &instance.runtime_backend);
+    }
+    span
 }
 
 /// Tells of an instance as it is now, last in the transaction that changed it.
@@ -60,11 +95,11 @@ pub async fn tell(
     instance: Uuid,
     kind: EventType,
     operation: &str,
-    correlation_id: &str,
+    thread: Thread<'_>,
 ) -> Result<(), Fault> {
     let now = held(conn, instance).await?;
     let owner = (now.org_id, now.project_id);
-    let event = NewEvent::of_project(owner, kind, now.id, &public(&now, operation), correlation_id);
+    let event = NewEvent::of_project(owner, kind, now.id, &public(&now, operation), thread);
     outbox::insert(conn, &event).await?;
     Ok(())
 }

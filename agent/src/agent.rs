@@ -11,6 +11,7 @@ use tokio::sync::{Mutex as Turn, Semaphore, watch};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::Instrument;
 use uuid::Uuid;
 
 use crate::drivers::{Driver, DriverFault};
@@ -136,17 +137,31 @@ impl<D: Driver> Inner<D> {
             // Nobody of ours asked, so nobody is answered.
             Err(refusal) => return tracing::error!(%refusal, "a task that is not the platform's was dropped"),
         };
+        let span = tracing::info_span!(
+            "task",
+            task_id = %task.task_id,
+            kind = task.kind,
+            correlation_id = task.correlation_id,
+            app_instance_id = task.instance_id.map(tracing::field::display),
+        );
+        self.see_to(&task).instrument(span).await;
+    }
+
+    async fn see_to(&self, task: &Envelope) {
         if Task::only_looks(&task.kind) {
-            return self.look(&task).await;
+            return self.look(task).await;
         }
         let turn = self.turn(task.instance_id);
         let _turn = turn.lock().await;
         let outcome = match task.in_time((self.now)()) {
-            Ok(()) => self.judge_and_do(&task).await,
+            Ok(()) => self.judge_and_do(task).await,
             Err(refusal) => Ok(Some(Outcome::Refused { refusal })),
         };
         match outcome {
-            Ok(Some(outcome)) => self.tell(task.task_id, &task.idempotency_key, &outcome).await,
+            Ok(Some(outcome)) => {
+                tracing::info!(outcome = outcome.status().as_str(), "a task was seen to");
+                self.tell(task.task_id, &task.idempotency_key, &outcome).await;
+            }
             Ok(None) => {}
             // Without its journal the agent does nothing: it could not know what it did.
             Err(fault) => tracing::error!(%fault, task = %task.task_id, "the journal cannot be written"),

@@ -213,15 +213,15 @@ async fn start<A: Action<Subject: Resource>>(
         project_id,
         org_id: Some(org_id),
         correlation_id: change.caller.context.correlation_id.to_string(),
-        trace_id: change.caller.context.trace_parent.as_ref().map(|parent| parent.trace_id().to_owned()),
+        traceparent: change.caller.context.traceparent(),
         target: Some(subject.target()),
         supersede: A::SUPERSEDES,
         ..Start::default()
     };
-    let correlation_id = options.correlation_id.clone();
     let started = state.engine.start(&mut change.tx, &run, options).await?;
     if let Some((kind, data)) = A::told(subject, &run) {
-        let event = NewEvent::of_project(subject.owner(), kind, subject.id(), &data, &correlation_id);
+        let thread = change.caller.context.thread();
+        let event = NewEvent::of_project(subject.owner(), kind, subject.id(), &data, thread);
         outbox::insert(&mut change.tx, &event).await?;
     }
     Ok(started)

@@ -28,6 +28,7 @@ use store::allocations;
 use store::app_instance_artifacts::{self, Standing};
 use store::app_instances as table;
 use store::nodes::{self, Node};
+use tracing::Span;
 use uuid::Uuid;
 use workflows::action::allowed_actions;
 
@@ -43,7 +44,18 @@ async fn found(conn: &mut PgConnection, caller: &Caller, id: Id) -> Result<table
 
 fn own(instance: Option<table::AppInstance>, caller: &Caller) -> Result<table::AppInstance, ApiError> {
     let own = instance.filter(|instance| Some(instance.project_id) == caller.scope.project());
-    own.ok_or_else(|| ApiError::plain(ErrorCode::AppInstanceNotFound))
+    let own = own.ok_or_else(|| ApiError::plain(ErrorCode::AppInstanceNotFound))?;
+    record(&own);
+    Ok(own)
+}
+
+/// What every further line of the request says.
+fn record(instance: &table::AppInstance) {
+    let span = Span::current();
+    span.record("app_instance_id", tracing::field::display(instance.id));
+    span.record("operating_mode", &instance.operating_mode);
+    span.record("control_plane_scope", &instance.control_plane_scope);
+    span.record("runtime_backend", &instance.runtime_backend);
 }
 
 /// The node that the instance stands on, once it was placed.

@@ -117,8 +117,7 @@ async fn tell(
     artifact: &AppArtifact,
 ) -> Result<(), ApiError> {
     let owner = (artifact.org_id, artifact.project_id);
-    let correlation_id = caller.context.correlation_id.as_str();
-    let event = NewEvent::of_project(owner, kind, artifact.id, &artifact.told(), correlation_id);
+    let event = NewEvent::of_project(owner, kind, artifact.id, &artifact.told(), caller.context.thread());
     outbox::insert(conn, &event).await?;
     Ok(())
 }

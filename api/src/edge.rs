@@ -12,14 +12,15 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use domain::event::Thread;
 use domain::{CorrelationId, ErrorCode, TraceParent};
+use engine::trace;
 use store::audit::NewEntry;
 use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
 use crate::error::ApiError;
 use crate::state::State;
-use crate::trace::continue_trace;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const CORRELATION_ID: HeaderName = HeaderName::from_static("x-correlation-id");
@@ -36,7 +37,8 @@ pub(crate) struct Context(Arc<Origin>);
 #[derive(Debug)]
 pub(crate) struct Origin {
     pub(crate) correlation_id: CorrelationId,
-    pub(crate) trace_parent: Option<TraceParent>,
+    /// What everything it sets off continues: the request's own span where somebody collects it, else the caller's.
+    traceparent: Option<String>,
     /// The other end of the connection; behind a proxy, the proxy.
     ip: Option<IpAddr>,
     user_agent: Option<String>,
@@ -51,6 +53,23 @@ impl Deref for Context {
 }
 
 impl Origin {
+    pub(crate) fn traceparent(&self) -> Option<String> {
+        self.traceparent.clone()
+    }
+
+    /// What every event that it sets off belongs to.
+    pub(crate) fn thread(&self) -> Thread<'_> {
+        Thread { correlation_id: self.correlation_id.as_str(), traceparent: self.traceparent.as_deref() }
+    }
+
+    fn seen_in(mut self, span: &Span) -> Origin {
+        self.traceparent = trace::traceparent(span).or(self.traceparent);
+        if let Some(trace_id) = self.traceparent.as_deref().and_then(trace::trace_id) {
+            span.record("trace_id", trace_id);
+        }
+        self
+    }
+
     /// The beginning of an audit entry, before it is known who acts.
     pub(crate) fn entry(&self) -> NewEntry {
         NewEntry {
@@ -87,10 +106,11 @@ impl<S: Sync> FromRequestParts<S> for Context {
 /// The outermost layer.
 pub(crate) async fn edge(Shared(state): Shared<State>, mut request: Request, next: Next) -> Response {
     let began = Instant::now();
-    let (context, refusal) = identify(&request);
+    let (origin, refusal) = identify(&request);
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map(MatchedPath::as_str);
-    let span = span(&request, route, &context);
+    let span = span(&request, route, &origin);
+    let context = Context(Arc::new(origin.seen_in(&span)));
     let method = request.method().clone();
     let wants_problem = accepts_problem(request.headers());
     request.extensions_mut().insert(context.clone());
@@ -108,7 +128,7 @@ pub(crate) async fn edge(Shared(state): Shared<State>, mut request: Request, nex
 }
 
 /// A caller may name its request; a name that breaks the rules is refused rather than silently replaced.
-fn identify(request: &Request) -> (Context, Option<ApiError>) {
+fn identify(request: &Request) -> (Origin, Option<ApiError>) {
     let headers = request.headers();
     let text = |name: HeaderName| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     let mut named = headers.get_all(REQUEST_ID).iter();
@@ -124,15 +144,15 @@ fn identify(request: &Request) -> (Context, Option<ApiError>) {
     };
     let origin = Origin {
         correlation_id,
-        trace_parent: text(TRACE_PARENT).and_then(TraceParent::from_header),
+        traceparent: text(TRACE_PARENT).and_then(TraceParent::from_header).map(|told| told.to_string()),
         ip: request.extensions().get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip()),
         user_agent: text(header::USER_AGENT).map(|agent| agent.chars().take(USER_AGENT_LENGTH).collect()),
     };
-    (Context(Arc::new(origin)), refusal)
+    (origin, refusal)
 }
 
 /// The fields that later code fills in (`Span::record`) must be named here.
-fn span(request: &Request, route: Option<&str>, context: &Context) -> Span {
+fn span(request: &Request, route: Option<&str>, origin: &Origin) -> Span {
     let (method, route) = (request.method(), route.unwrap_or("unmatched"));
     let span = tracing::info_span!(
         "request",
@@ -140,8 +160,8 @@ fn span(request: &Request, route: Option<&str>, context: &Context) -> Span {
         otel.kind = "server",
         %method,
         route,
-        correlation_id = %context.correlation_id,
-        trace_id = context.trace_parent.as_ref().map(TraceParent::trace_id),
+        correlation_id = %origin.correlation_id,
+        trace_id = Empty,
         org_id = Empty,
         project_id = Empty,
         app_instance_id = Empty,
@@ -149,8 +169,8 @@ fn span(request: &Request, route: Option<&str>, context: &Context) -> Span {
         control_plane_scope = Empty,
         runtime_backend = Empty,
     );
-    if let Some(parent) = &context.trace_parent {
-        continue_trace(&span, parent);
+    if let Some(parent) = &origin.traceparent {
+        trace::continue_trace(&span, parent);
     }
     span
 }

@@ -60,7 +60,6 @@ mod service_accounts;
 mod signing_keys;
 mod state;
 mod submissions;
-mod trace;
 mod traces;
 mod uploads;
 mod wait;

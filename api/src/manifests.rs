@@ -136,8 +136,8 @@ pub(crate) async fn registered(
     manifest: &Manifest,
     owner: (Uuid, Uuid),
 ) -> Result<(app_versions::AppVersion, bool), ApiError> {
-    let correlation_id = caller.context.correlation_id.to_string();
-    let new = Registration { manifest, owner, by: caller.principal().id, correlation_id: &correlation_id };
+    let thread = caller.context.thread();
+    let new = Registration { manifest, owner, by: caller.principal().id, thread };
     match enter(conn, &new).await? {
         Registered::Draft(version) => Ok((version, true)),
         Registered::Same(version) => Ok((version, false)),

@@ -92,7 +92,7 @@ async fn rerate(
     };
     let options = Start {
         correlation_id: caller.context.correlation_id.to_string(),
-        trace_id: caller.context.trace_parent.as_ref().map(|parent| parent.trace_id().to_owned()),
+        traceparent: caller.context.traceparent(),
         ..Start::default()
     };
     Ok(state.engine.start(conn, &run, options).await?)

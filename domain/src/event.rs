@@ -128,15 +128,30 @@ pub struct NewEvent {
     pub traceparent: Option<String>,
 }
 
+/// What ties an event to everything else that the same request set off.
+#[derive(Clone, Copy, Debug)]
+pub struct Thread<'a> {
+    pub correlation_id: &'a str,
+    /// The span that it came from, as W3C names it.
+    pub traceparent: Option<&'a str>,
+}
+
+impl<'a> From<&'a str> for Thread<'a> {
+    fn from(correlation_id: &'a str) -> Thread<'a> {
+        Thread { correlation_id, traceparent: None }
+    }
+}
+
 impl NewEvent {
     /// An event of a project. What cannot be written as JSON is left out: an event must never fail its change.
-    pub fn of_project(
+    pub fn of_project<'a>(
         (org_id, project_id): (Uuid, Uuid),
         kind: EventType,
         subject: impl fmt::Display,
         data: &impl Serialize,
-        correlation_id: &str,
+        thread: impl Into<Thread<'a>>,
     ) -> NewEvent {
+        let Thread { correlation_id, traceparent } = thread.into();
         NewEvent {
             kind,
             project_id,
@@ -144,7 +159,7 @@ impl NewEvent {
             subject: subject.to_string(),
             data: redacted(serde_json::to_value(data).unwrap_or_default()),
             correlation_id: correlation_id.to_owned(),
-            traceparent: None,
+            traceparent: traceparent.map(str::to_owned),
         }
     }
 
@@ -157,11 +172,6 @@ impl NewEvent {
     ) -> NewEvent {
         let nobody = (Uuid::nil(), Uuid::nil());
         NewEvent { org_id: None, ..NewEvent::of_project(nobody, kind, subject, data, correlation_id) }
-    }
-
-    pub fn traced(mut self, traceparent: Option<String>) -> NewEvent {
-        self.traceparent = traceparent;
-        self
     }
 
     /// Without secrets.

@@ -2,6 +2,8 @@
 //!
 //! A header that does not follow the standard is ignored, as the standard asks: tracing never fails a request.
 
+use std::fmt;
+
 /// `version-traceid-parentid-flags`, of which the version is no longer of interest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceParent {
@@ -36,6 +38,13 @@ impl TraceParent {
 
     pub fn flags(&self) -> u8 {
         self.flags
+    }
+}
+
+/// As the header has it.
+impl fmt::Display for TraceParent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "00-{}-{}-{:02x}", self.trace_id, self.parent_id, self.flags)
     }
 }
 

@@ -63,6 +63,8 @@ pub struct Call {
     pub idempotency_key: String,
     pub correlation_id: Arc<str>,
     pub trace_id: Option<Arc<str>>,
+    /// The span that started the run.
+    pub traceparent: Option<Arc<str>>,
     /// Ends when the operator pauses or cancels, the lease is lost or the process stops.
     pub cancelled: CancellationToken,
 }

@@ -24,6 +24,7 @@ pub(crate) struct Claimed {
     pub(crate) project_id: Uuid,
     pub(crate) correlation_id: String,
     pub(crate) trace_id: Option<String>,
+    pub(crate) traceparent: Option<String>,
     pub(crate) target: Option<String>,
     pub(crate) parent: Option<(Uuid, String)>,
     pub(crate) inherits: Option<Uuid>,
@@ -84,7 +85,7 @@ pub(crate) async fn claim(
           and (r.owner is null or (r.owner = $3 and r.token = asked.token))
           and r.state not in ('stuck', 'succeeded', 'failed', 'compensated', 'cancelled')
           and exists (select 1 from alive)
-        returning r.id, r.kind, r.version, r.org_id, r.project_id, r.correlation_id, r.trace_id, r.target, r.parent_id,
+        returning r.id, r.kind, r.version, r.org_id, r.project_id, r.correlation_id, r.trace_id, r.traceparent, r.target, r.parent_id,
             r.parent_step, r.inherits, r.input::text as "input!", r.epoch, r.unwinding, r.pivoted, r.cancelling, r.signals, r.request,
             r.claims, clock.now as "now!"
         "#,
@@ -111,6 +112,7 @@ pub(crate) async fn claim(
                 project_id: r.project_id,
                 correlation_id: r.correlation_id,
                 trace_id: r.trace_id,
+                traceparent: r.traceparent,
                 target: r.target,
                 parent: r.parent_id.zip(r.parent_step),
                 inherits: r.inherits,

@@ -18,6 +18,7 @@ use crate::journal::StepId;
 use crate::registry::Drivable;
 use crate::run::{Run, panic_message};
 use crate::state::{Cause, RunState};
+use crate::trace;
 use crate::workers::Crew;
 
 /// Past so many looks at a run that nobody knows, the pauses between them no longer double.
@@ -42,9 +43,12 @@ pub(crate) async fn drive_claimed<E: Send + Sync + 'static>(
     job: Option<String>,
     claimed: Claimed,
 ) {
-    let span = info_span!("drive", run_id = %claimed.id, kind = %claimed.kind, correlation_id = %claimed.correlation_id,
+    let span = info_span!("drive", otel.name = %claimed.kind, run_id = %claimed.id, kind = %claimed.kind, correlation_id = %claimed.correlation_id,
         trace_id = claimed.trace_id.as_deref(), org_id = claimed.org_id.map(tracing::field::display),
         project_id = %claimed.project_id, target = claimed.target.as_deref(), epoch = claimed.epoch);
+    if let Some(parent) = &claimed.traceparent {
+        trace::continue_trace(&span, parent);
+    }
     crew.engine.stats.drives.fetch_add(1, Relaxed);
     let project = claimed.project_id;
     follow(crew, job, claimed).instrument(span).await;
@@ -124,7 +128,10 @@ async fn go<E: Send + Sync + 'static>(
     };
     match called {
         Ok(()) if !run.core.unwinding => run.core.finish(RunState::Succeeded, None).await,
-        Ok(()) | Err(Halt(Stop::Turned)) => run.unwind().await,
+        Ok(()) | Err(Halt(Stop::Turned)) => {
+            let about = run.about.clone();
+            run.unwind().instrument(about).await
+        }
         Err(halt) => halt,
     }
 }

@@ -102,6 +102,7 @@ async fn replay<E: Send + Sync + 'static>(
         project_id: run.core.project_id,
         correlation_id: run.core.correlation_id.to_string(),
         trace_id: None,
+        traceparent: None,
         target: None,
         parent: None,
         inherits: None,
@@ -159,6 +160,7 @@ impl<E: Send + Sync + 'static> Run<E> {
                 idempotency_key: idempotency_key(holder, step, true),
                 correlation_id: Arc::clone(&self.core.correlation_id),
                 trace_id: self.core.trace_id.clone(),
+                traceparent: self.core.traceparent.clone(),
                 cancelled: self.core.reins.token(),
             };
             let env = Arc::clone(&self.env);

@@ -43,6 +43,7 @@ mod state;
 mod stats;
 mod supersede;
 pub mod testing;
+pub mod trace;
 mod unwind;
 mod workers;
 

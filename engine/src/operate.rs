@@ -197,7 +197,7 @@ impl Engine {
         by: &Asker,
     ) -> Result<RunHandle, OperateError> {
         let old = sqlx::query!(
-            r#"select kind, version, input::text as "input!", org_id, project_id, trace_id, target
+            r#"select kind, version, input::text as "input!", org_id, project_id, traceparent, target
                from engine.run where id = $1"#,
             run.handle.id
         )
@@ -210,7 +210,7 @@ impl Engine {
             org_id: old.org_id,
             project_id: old.project_id,
             correlation_id: by.correlation_id.clone(),
-            trace_id: old.trace_id,
+            traceparent: old.traceparent,
             target: old.target,
             retry_of: Some(run.handle.id),
             ..NewRun::default()

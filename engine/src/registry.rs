@@ -8,6 +8,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tracing::{Instrument, Span};
 
 use crate::fault::Halt;
 use crate::run::Run;
@@ -24,6 +25,11 @@ pub trait Workflow: Serialize + DeserializeOwned + Send + Sync + 'static {
     type Env: Send + Sync + 'static;
 
     fn run(&self, run: &mut Run<Self::Env>) -> impl Future<Output = Result<(), Halt>> + Send;
+
+    /// What every line and span of a drive shall say of what it acts on, besides what is true of any run.
+    fn span(&self, _: &Self::Env) -> impl Future<Output = Span> + Send {
+        std::future::ready(Span::none())
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,7 +105,9 @@ impl<W: Workflow> Drivable<W::Env> for Definition<W> {
     ) -> BoxFuture<'a, Result<Result<(), Halt>, serde_json::Error>> {
         Box::pin(async move {
             let workflow: W = serde_json::from_str(input)?;
-            Ok(workflow.run(run).await)
+            run.about = workflow.span(&run.env).await;
+            let about = run.about.clone();
+            Ok(workflow.run(run).instrument(about).await)
         })
     }
 }

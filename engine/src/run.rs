@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tracing::Span;
 use uuid::Uuid;
 
 use crate::core::Core;
@@ -28,11 +29,13 @@ pub struct Run<E> {
     pub(crate) env: Arc<E>,
     /// What may have to be undone, in the order it was begun.
     pub(crate) noted: Vec<Noted<E>>,
+    /// What the workflow says of what it acts on.
+    pub(crate) about: Span,
 }
 
 impl<E: Send + Sync + 'static> Run<E> {
     pub(crate) fn new(core: Core, env: Arc<E>) -> Run<E> {
-        Run { core, env, noted: Vec::new() }
+        Run { core, env, noted: Vec::new(), about: Span::none() }
     }
 
     pub fn id(&self) -> Uuid {
@@ -45,6 +48,11 @@ impl<E: Send + Sync + 'static> Run<E> {
 
     pub fn correlation_id(&self) -> &str {
         &self.core.correlation_id
+    }
+
+    /// The span that started the run, as W3C names it.
+    pub fn traceparent(&self) -> Option<&str> {
+        self.core.traceparent.as_deref()
     }
 
     /// The point of no return. From the next step on nothing unwinds: cancel is refused, and exhausted retries pause

@@ -15,6 +15,7 @@ use crate::payload;
 use crate::registry::Workflow;
 use crate::state::RunState;
 use crate::supersede;
+use crate::trace;
 
 /// The epoch of a run's first owner.
 pub(crate) const FIRST_EPOCH: i64 = 1;
@@ -26,7 +27,8 @@ pub struct Start {
     pub project_id: Uuid,
     pub org_id: Option<Uuid>,
     pub correlation_id: String,
-    pub trace_id: Option<String>,
+    /// The span that starts it, as W3C names it.
+    pub traceparent: Option<String>,
     pub start_key: Option<String>,
     /// What the run acts on; one active run per target.
     pub target: Option<String>,
@@ -85,7 +87,7 @@ pub(crate) struct NewRun {
     pub(crate) org_id: Option<Uuid>,
     pub(crate) project_id: Uuid,
     pub(crate) correlation_id: String,
-    pub(crate) trace_id: Option<String>,
+    pub(crate) traceparent: Option<String>,
     pub(crate) start_key: Option<String>,
     pub(crate) target: Option<String>,
     pub(crate) parent: Option<(Uuid, String)>,
@@ -93,6 +95,10 @@ pub(crate) struct NewRun {
 }
 
 impl NewRun {
+    pub(crate) fn trace_id(&self) -> Option<&str> {
+        self.traceparent.as_deref().and_then(trace::trace_id)
+    }
+
     /// What its driver knows of a run that nobody has driven yet.
     fn claimed(&self, id: Uuid, now: DateTime<Utc>) -> Claimed {
         Claimed {
@@ -102,7 +108,8 @@ impl NewRun {
             org_id: self.org_id,
             project_id: self.project_id,
             correlation_id: self.correlation_id.clone(),
-            trace_id: self.trace_id.clone(),
+            trace_id: self.trace_id().map(str::to_owned),
+            traceparent: self.traceparent.clone(),
             target: self.target.clone(),
             parent: self.parent.clone(),
             inherits: None,
@@ -141,7 +148,7 @@ impl Engine {
             org_id: options.org_id,
             project_id: options.project_id,
             correlation_id: options.correlation_id,
-            trace_id: options.trace_id,
+            traceparent: options.traceparent,
             start_key: options.start_key,
             target: options.target,
             parent: None,
@@ -243,12 +250,12 @@ async fn insert_row(
         r#"
         insert into engine.run (id, kind, version, org_id, project_id, correlation_id, trace_id, start_key, target,
             holds_target, parent_id, parent_step, retry_of, input, queued_job, queued_at, wake_at, owner, state, epoch,
-            claims, started_at, created_at, updated_at)
+            claims, started_at, created_at, updated_at, traceparent)
         select $1, $2, $3, $4, $5, $6, $7, $8, $9, $9::text is not null, $10, $11, $12, $13::text::jsonb, $14,
             case when $14::text is not null then clock.now end, case when $14::text is null then clock.now end,
             $15, case when $15::uuid is null then 'queued' else 'running' end,
             case when $15::uuid is null then 0 else $16::bigint end, case when $15::uuid is null then 0 else 1 end,
-            case when $15::uuid is not null then clock.now end, clock.now, clock.now
+            case when $15::uuid is not null then clock.now end, clock.now, clock.now, $17
         from (select engine.now() as now) clock
         on conflict do nothing
         returning created_at
@@ -259,7 +266,7 @@ async fn insert_row(
         new.org_id,
         new.project_id,
         new.correlation_id,
-        new.trace_id,
+        new.trace_id(),
         new.start_key,
         new.target,
         parent,
@@ -268,7 +275,8 @@ async fn insert_row(
         new.input,
         job,
         owner,
-        FIRST_EPOCH
+        FIRST_EPOCH,
+        new.traceparent
     )
     .fetch_optional(&mut *conn)
     .await?;

@@ -111,8 +111,8 @@ pub(crate) async fn succeed(
     let waits_for = json!({"run": holder.id, "kind": holder.kind}).to_string();
     let inserted = sqlx::query_scalar!(
         r#"insert into engine.run (id, kind, version, org_id, project_id, correlation_id, trace_id, start_key, target,
-               succeeds_holder, retry_of, input, cause, cause_detail)
-           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, true, $10, $11::text::jsonb, 'waiting_for_run', $12::text::jsonb)
+               succeeds_holder, retry_of, input, cause, cause_detail, traceparent)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, true, $10, $11::text::jsonb, 'waiting_for_run', $12::text::jsonb, $13)
            on conflict do nothing returning id"#,
         Uuid::now_v7(),
         new.kind,
@@ -120,12 +120,13 @@ pub(crate) async fn succeed(
         new.org_id,
         new.project_id,
         new.correlation_id,
-        new.trace_id,
+        new.trace_id(),
         new.start_key,
         new.target,
         new.retry_of,
         new.input,
-        waits_for
+        waits_for,
+        new.traceparent
     )
     .fetch_optional(&mut *conn)
     .await?;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::json;
+use tracing::Instrument;
 
 use crate::activity::{Activity, Call};
 use crate::checkpoint::Rest;
@@ -18,6 +19,7 @@ use crate::operate;
 use crate::retry::Retry;
 use crate::run::{Run, child_start_key, panic_message};
 use crate::state::{Cause, RunState, StepState};
+use crate::trace;
 
 /// A step that may have to be undone.
 pub(crate) enum Noted<E> {
@@ -96,6 +98,8 @@ impl<E: Send + Sync + 'static> Run<E> {
                     _ => undo.undo(&env, &call).await,
                 }
             };
+            let span = trace::step(id, attempt, true);
+            let effect = effect.instrument(span.clone());
             let guarded = AssertUnwindSafe(tokio::time::timeout(undo.timeout(), effect)).catch_unwind();
             let ended = tokio::select! {
                 ended = guarded => ended,
@@ -120,6 +124,7 @@ impl<E: Send + Sync + 'static> Run<E> {
                 }
                 Err(panic) => (Fault::retry("panicked", panic_message(&*panic)), "retry"),
             };
+            trace::failed(&span);
             let error = self.core.words(fault.reason());
             self.core.tried(id, true, attempt, started, outcome, Some(error));
             self.undo_failed(id, attempt, &fault, undo.rule()).await?;

@@ -2,7 +2,7 @@
 //! back to staged in the very transaction that told so.
 
 use domain::canary::{Samples, Tolerance, Verdict, judge};
-use domain::event::NewEvent;
+use domain::event::{NewEvent, Thread};
 use domain::version_status::{VersionAction, VersionStatus};
 use domain::{EventType, PolicyKey};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ pub struct Outcome<'a> {
     /// Whose deployment it was.
     pub project_id: Uuid,
     pub failed: bool,
-    pub correlation_id: &'a str,
+    pub thread: Thread<'a>,
 }
 
 /// Counts a deployment of the version, and halts its canary where too many have failed. Answers whether it did. A
@@ -65,7 +65,7 @@ async fn halt(
     if app_versions::advance(conn, version, VersionAction::Rollback, with).await?.is_none() {
         return Ok(false);
     }
-    tell(conn, version, evidence, reason, outcome.correlation_id).await?;
+    tell(conn, version, evidence, reason, outcome.thread).await?;
     Ok(true)
 }
 
@@ -74,7 +74,7 @@ async fn tell(
     version: &AppVersion,
     evidence: Value,
     reason: &str,
-    correlation_id: &str,
+    thread: Thread<'_>,
 ) -> sqlx::Result<()> {
     let (org_id, project_id) = version.owner();
     let entry = audit::NewEntry {
@@ -86,7 +86,7 @@ async fn tell(
         before: Some(json!({ "status": version.status })),
         after: Some(json!({ "status": VersionStatus::Staged, "evidence": evidence })),
         reason: Some(reason.to_owned()),
-        correlation_id: correlation_id.to_owned(),
+        correlation_id: thread.correlation_id.to_owned(),
         ..audit::NewEntry::default()
     };
     audit::insert(conn, &entry).await?;
@@ -94,13 +94,8 @@ async fn tell(
         "id": version.id, "app_slug": version.slug, "version": version.version, "status": VersionStatus::Staged,
         "reason": reason, "evidence": evidence,
     });
-    let event = NewEvent::of_project(
-        version.owner(),
-        EventType::VersionCanaryHalted,
-        version.id,
-        &data,
-        correlation_id,
-    );
+    let event =
+        NewEvent::of_project(version.owner(), EventType::VersionCanaryHalted, version.id, &data, thread);
     outbox::insert(conn, &event).await?;
     Ok(())
 }

@@ -11,7 +11,7 @@ pub use read::{Extent, Filter, extent, progress, told};
 
 use chrono::{DateTime, Utc};
 use domain::EventType;
-use domain::event::{CloudEvent, NewEvent};
+use domain::event::{CloudEvent, NewEvent, Thread};
 use serde_json::Value;
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -77,6 +77,7 @@ pub async fn about(
 fn shown(row: Row) -> sqlx::Result<CloudEvent> {
     let kind: EventType = row.kind.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
     let owner = (row.org_id.unwrap_or_default(), row.project_id);
-    let event = NewEvent::of_project(owner, kind, &row.subject, &row.data, &row.correlation_id);
-    Ok(CloudEvent::new(row.id, row.at, event.traced(row.traceparent)).numbered(row.seq))
+    let thread = Thread { correlation_id: &row.correlation_id, traceparent: row.traceparent.as_deref() };
+    let event = NewEvent::of_project(owner, kind, &row.subject, &row.data, thread);
+    Ok(CloudEvent::new(row.id, row.at, event).numbered(row.seq))
 }

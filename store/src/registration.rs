@@ -2,7 +2,7 @@
 
 use domain::EventType;
 use domain::VersionStatus;
-use domain::event::NewEvent;
+use domain::event::{NewEvent, Thread};
 use domain::manifest::Manifest;
 use serde_json::{Value, json};
 use sqlx::PgConnection;
@@ -17,7 +17,7 @@ pub struct Registration<'a> {
     /// Organization and project that own the app, should it be new.
     pub owner: (Uuid, Uuid),
     pub by: Uuid,
-    pub correlation_id: &'a str,
+    pub thread: Thread<'a>,
 }
 
 #[derive(Debug)]
@@ -55,7 +55,7 @@ pub async fn register(conn: &mut PgConnection, new: &Registration<'_>) -> sqlx::
         None => _ = app_versions::insert(conn, &version).await?,
     }
     let registered = app_versions::find_locked(conn, slug, number).await?.ok_or(sqlx::Error::RowNotFound)?;
-    tell(conn, &registered, new.correlation_id).await?;
+    tell(conn, &registered, new.thread).await?;
     Ok(Registered::Draft(registered))
 }
 
@@ -64,13 +64,13 @@ pub fn written(manifest: &Manifest) -> sqlx::Result<Value> {
     serde_json::to_value(manifest).map_err(|error| sqlx::Error::Encode(Box::new(error)))
 }
 
-async fn tell(conn: &mut PgConnection, version: &AppVersion, correlation_id: &str) -> sqlx::Result<()> {
+async fn tell(conn: &mut PgConnection, version: &AppVersion, thread: Thread<'_>) -> sqlx::Result<()> {
     let data = json!({
         "id": version.id, "app_slug": version.slug, "version": version.version, "status": version.status,
         "content_digest": version.content_digest,
     });
     let kind = EventType::VersionRegistered;
-    let event = NewEvent::of_project(version.owner(), kind, version.id, &data, correlation_id);
+    let event = NewEvent::of_project(version.owner(), kind, version.id, &data, thread);
     outbox::insert(conn, &event).await?;
     Ok(())
 }

@@ -26,7 +26,7 @@ async fn staged(platform: &Platform) -> Value {
 async fn deployed(platform: &Platform, version: &Value, failed: bool) -> bool {
     let id: Uuid = version["id"].as_str().unwrap().parse().unwrap();
     let outcome =
-        Outcome { run_id: Uuid::now_v7(), project_id: NEXT_DOOR, failed, correlation_id: "c-deploy" };
+        Outcome { run_id: Uuid::now_v7(), project_id: NEXT_DOOR, failed, thread: "c-deploy".into() };
     let mut tx = platform.story.pool.begin().await.unwrap();
     let halted = canary_samples::record(&mut tx, id, outcome).await.unwrap();
     tx.commit().await.unwrap();
@@ -69,7 +69,7 @@ async fn a_deployment_told_twice_counts_once() {
     acts(&platform, "notes", "1.0.0", "canary", json!({ "percent": 50 })).await;
     let id: Uuid = version["id"].as_str().unwrap().parse().unwrap();
     let outcome =
-        Outcome { run_id: Uuid::now_v7(), project_id: EXAMPLE, failed: true, correlation_id: "c-deploy" };
+        Outcome { run_id: Uuid::now_v7(), project_id: EXAMPLE, failed: true, thread: "c-deploy".into() };
     for _ in 0..30 {
         let mut tx = platform.story.pool.begin().await.unwrap();
         assert!(!canary_samples::record(&mut tx, id, outcome).await.unwrap());

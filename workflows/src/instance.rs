@@ -37,6 +37,7 @@ use uuid::Uuid;
 
 use self::decommission::Decommission;
 use crate::action::{Refused, Subject, Visitor};
+use crate::told::Told;
 
 impl Subject for AppInstance {
     const KIND: &'static str = "app_instance";
@@ -123,19 +124,6 @@ fn change_told(instance: &AppInstance, shift: &Shift) -> (EventType, Value) {
 /// A word that only a newer release knows cannot be read here.
 fn word<T: FromStr<Err = UnknownWord>>(text: &str) -> sqlx::Result<T> {
     text.parse().map_err(|unknown: UnknownWord| sqlx::Error::Decode(Box::new(unknown)))
-}
-
-/// On whose behalf a run writes.
-#[derive(Clone, Debug)]
-struct Told {
-    run: Uuid,
-    correlation_id: String,
-}
-
-impl Told {
-    fn of(run: &Run<Env>) -> Told {
-        Told { run: run.id(), correlation_id: run.correlation_id().to_owned() }
-    }
 }
 
 fn holder<'a>(instance: &AppInstance, told: &'a Told) -> Holder<'a> {

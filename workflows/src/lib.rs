@@ -10,6 +10,7 @@ pub mod demo;
 pub mod instance;
 pub mod reconcilers;
 pub mod sequencer;
+mod told;
 pub mod version;
 pub mod webhook;
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use store::app_instances;
 use uuid::Uuid;
 
-use super::{held, tell, tell_canary, why};
+use super::{held, tell, tell_canary, thread, why};
 use crate::Env;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ impl Activity for BeginDeploy {
             other => return Err(Fault::terminal("state_conflict", format!("the instance is {other}"))),
         }
         app_instances::move_to(&mut tx, self.instance, from, InstanceStatus::Deploying, None).await?;
-        tell(&mut tx, self.instance, EventType::InstanceDeploying, "deploy", &call.correlation_id).await?;
+        tell(&mut tx, self.instance, EventType::InstanceDeploying, "deploy", thread(call)).await?;
         tx.commit().await?;
         Ok(())
     }
@@ -40,14 +40,14 @@ impl Activity for BeginDeploy {
         let why = why(&mut tx, self.instance, call.run).await?;
         // Versions are locked before instances.
         if why.reason.blames_version() {
-            tell_canary(&mut tx, self.instance, None, (call.run, &call.correlation_id), true).await?;
+            tell_canary(&mut tx, self.instance, None, (call.run, thread(call)), true).await?;
         }
         let from = held(&mut tx, self.instance).await?.status()?;
         if !matches!(from, InstanceStatus::Requested | InstanceStatus::Deploying) {
             return Ok(());
         }
         app_instances::move_to(&mut tx, self.instance, from, InstanceStatus::Failed, Some(&why)).await?;
-        tell(&mut tx, self.instance, EventType::InstanceFailed, "deploy", &call.correlation_id).await?;
+        tell(&mut tx, self.instance, EventType::InstanceFailed, "deploy", thread(call)).await?;
         tx.commit().await?;
         Ok(())
     }

@@ -9,7 +9,7 @@ use store::app_instances;
 use store::deployment::Purpose;
 use uuid::Uuid;
 
-use super::{held, tell, tell_canary, why};
+use super::{held, tell, tell_canary, thread, why};
 use crate::Env;
 
 /// Which way a version changes.
@@ -88,7 +88,7 @@ impl Activity for BeginChange {
         let why = why(&mut tx, self.instance, call.run).await?;
         // Versions are locked before instances.
         if why.reason.blames_version() {
-            let told = (call.run, &*call.correlation_id);
+            let told = (call.run, thread(call));
             tell_canary(&mut tx, self.instance, Some(&self.version), told, true).await?;
         }
         let now = held(&mut tx, self.instance).await?;
@@ -102,7 +102,7 @@ impl Activity for BeginChange {
         });
         app_instances::set_last_operation(&mut tx, now.id, &failed).await?;
         let operation = self.way.as_str();
-        tell(&mut tx, now.id, EventType::InstanceFailed, operation, &call.correlation_id).await?;
+        tell(&mut tx, now.id, EventType::InstanceFailed, operation, thread(call)).await?;
         tx.commit().await?;
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! How an operation on an instance ended, in words: for the instance itself, and for the canary its version may be in.
 
 use domain::StatusReason;
+use domain::event::Thread;
 use domain::version_status::VersionStatus;
 use engine::Fault;
 use node_protocol::Outcome;
@@ -47,7 +48,7 @@ pub async fn tell_canary(
     conn: &mut PgConnection,
     instance: Uuid,
     number: Option<&str>,
-    (run_id, correlation_id): (Uuid, &str),
+    (run_id, thread): (Uuid, Thread<'_>),
     failed: bool,
 ) -> Result<(), Fault> {
     let Some(instance) = app_instances::find(conn, instance).await? else { return Ok(()) };
@@ -55,7 +56,7 @@ pub async fn tell_canary(
     let Some(version) = app_versions::find(conn, &instance.app_slug, number).await? else { return Ok(()) };
     if version.status == VersionStatus::Canary {
         let project_id = instance.project_id;
-        let sample = Sample { run_id, project_id, failed, correlation_id };
+        let sample = Sample { run_id, project_id, failed, thread };
         canary_samples::record(conn, version.id, sample).await?;
     }
     Ok(())

@@ -91,7 +91,7 @@ async fn start(
         project_id: allocation.project_id,
         org_id: Some(allocation.org_id),
         correlation_id: caller.context.correlation_id.to_string(),
-        trace_id: caller.context.trace_parent.as_ref().map(|parent| parent.trace_id().to_owned()),
+        traceparent: caller.context.traceparent(),
         start_key: Some(target(allocation.id)),
         target: Some(target(allocation.id)),
         ..Start::default()

@@ -5,7 +5,7 @@ use domain::ErrorCode;
 use sqlx::PgConnection;
 use store::app_instances as table;
 
-use super::shown;
+use super::{own, shown};
 use crate::action::Resource;
 use crate::caller::Caller;
 use crate::error::ApiError;
@@ -26,7 +26,7 @@ impl Resource for table::AppInstance {
         key: &Id,
     ) -> Result<Option<table::AppInstance>, ApiError> {
         let instance = table::find_locked(conn, key.or(Self::MISSING)?).await?;
-        Ok(instance.filter(|instance| Some(instance.project_id) == caller.scope.project()))
+        Ok(own(instance, caller).ok())
     }
 
     async fn shown(&self, conn: &mut PgConnection, _: &Caller) -> Result<AppInstance, ApiError> {

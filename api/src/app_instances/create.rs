@@ -18,7 +18,7 @@ use uuid::Uuid;
 use workflows::instance::deploy::DeployInstance;
 use workflows::instance::{public, target};
 
-use super::{place, shown};
+use super::{place, record, shown};
 use crate::action::{accepted, settled};
 use crate::caller::Caller;
 use crate::endpoint::{Endpoint, text_like};
@@ -68,6 +68,7 @@ async fn make(
     let mut started = start(&state, &mut change.tx, &caller, id).await?;
     let row = table::find(&mut change.tx, id).await?;
     let row = row.ok_or_else(|| ApiError::internal(&"an instance that was just made is gone"))?;
+    record(&row);
     let made = shown(&mut change.tx, row).await?;
     let handle = handle_of_run(&mut change.tx, caller.scope, started.id).await?;
     let told = Change::of("app_instance", id).to(&made);
@@ -135,19 +136,19 @@ async fn start(
     instance: Uuid,
 ) -> Result<Started, ApiError> {
     let (org_id, project_id) = place(caller)?;
-    let correlation_id = caller.context.correlation_id.to_string();
     let options = Start {
         project_id,
         org_id: Some(org_id),
-        correlation_id: correlation_id.clone(),
-        trace_id: caller.context.trace_parent.as_ref().map(|parent| parent.trace_id().to_owned()),
+        correlation_id: caller.context.correlation_id.to_string(),
+        traceparent: caller.context.traceparent(),
         target: Some(target(instance)),
         ..Start::default()
     };
     let started = state.engine.start(conn, &DeployInstance::new(instance, 1), options).await?;
     if let Some(row) = table::find(conn, instance).await? {
         let (kind, data) = (EventType::InstanceRequested, public(&row, "deploy"));
-        let event = NewEvent::of_project((org_id, project_id), kind, instance, &data, &correlation_id);
+        let event =
+            NewEvent::of_project((org_id, project_id), kind, instance, &data, caller.context.thread());
         outbox::insert(conn, &event).await?;
     }
     Ok(started)

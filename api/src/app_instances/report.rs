@@ -87,9 +87,8 @@ async fn tell(
         "id": instance.id, "app_slug": instance.app_slug, "version": instance.version,
         "event_type": report.event_type, "payload": report.payload,
     });
-    let (owner, correlation_id) =
-        ((instance.org_id, instance.project_id), caller.context.correlation_id.to_string());
-    let event = NewEvent::of_project(owner, EventType::InstanceReported, instance.id, &data, &correlation_id);
+    let (owner, thread) = ((instance.org_id, instance.project_id), caller.context.thread());
+    let event = NewEvent::of_project(owner, EventType::InstanceReported, instance.id, &data, thread);
     let event_id = outbox::insert(&mut tx, &event).await?;
     tx.commit().await?;
     state.engine.wake();

@@ -6,7 +6,7 @@ use axum::extract::Path;
 use axum::http::header;
 use axum::response::Response;
 use domain::entitlement::{Choice, Effective, Layer, Limits, Removal, narrow};
-use domain::event::NewEvent;
+use domain::event::{NewEvent, Thread};
 use domain::{ErrorCode, EventType};
 use serde_json::json;
 use sqlx::PgConnection;
@@ -56,8 +56,7 @@ async fn put(
     };
     let after = shown(table::set(&mut change.tx, &new).await?);
     let effective = effective::of(&mut change.tx, place, &app).await?;
-    let correlation_id = change.caller.context.correlation_id.to_string();
-    tell(&mut change.tx, place, app.id, &after, &correlation_id).await?;
+    tell(&mut change.tx, place, app.id, &after, change.caller.context.thread()).await?;
     let reason = change.body.reason.take();
     let mut told = Change::of("entitlement", format!("{}/{slug}", place.1)).to(&after).because(reason);
     if let Some(before) = &before {
@@ -73,9 +72,9 @@ async fn tell(
     place: (Uuid, Uuid),
     app: Uuid,
     after: &Entitlement,
-    correlation_id: &str,
+    thread: Thread<'_>,
 ) -> Result<(), ApiError> {
-    let event = NewEvent::of_project(place, EventType::EntitlementChanged, app, after, correlation_id);
+    let event = NewEvent::of_project(place, EventType::EntitlementChanged, app, after, thread);
     outbox::insert(conn, &event).await?;
     Ok(())
 }

@@ -29,6 +29,7 @@ impl Core {
         let Some(entry) = self.journal.get(id) else { return Err(Stop::Fenced.into()) };
         let (attempt, used) = (entry.attempt, (entry.attempt - entry.attempt_base).max(0));
         let error = self.words(fault.reason());
+        tracing::info!(step = %id, attempt, outcome, code = fault.reason().code, "a step failed");
         self.tried(id, false, attempt, started, outcome, Some(error.clone()));
         let exhausted = u32::try_from(used).unwrap_or(0) >= rule.attempts;
         match fault {

@@ -114,7 +114,7 @@ impl<E: Send + Sync + 'static> Run<E> {
             org_id: self.core.org_id,
             project_id: self.core.project_id,
             correlation_id: self.core.correlation_id.to_string(),
-            trace_id: self.core.trace_id.as_deref().map(str::to_owned),
+            traceparent: self.core.traceparent.as_deref().map(str::to_owned),
             start_key: Some(start_key(self.core.run, id)),
             parent: Some((self.core.run, id.to_string())),
             ..NewRun::default()

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use chrono::{DateTime, Utc};
 use futures::FutureExt;
+use tracing::Instrument;
 
 use super::{Run, decode, step_id};
 use crate::activity::{Activity, Call, Observed, idempotency_key};
@@ -16,6 +17,7 @@ use crate::fault::{Fault, Halt};
 use crate::journal::StepId;
 use crate::payload;
 use crate::state::{Op, StepState};
+use crate::trace;
 use crate::unwind::Noted;
 
 /// How one try ended.
@@ -102,11 +104,13 @@ impl<E: Send + Sync + 'static> Run<E> {
             }
             activity.run(&env, &call).await.map(|output| (output, "succeeded"))
         };
+        let span = trace::step(id, attempt, false);
         self.core.point(id, false, "before-effect")?;
         if let Some(Strike::Fail(fault)) = self.core.strike(id, false, "before-effect") {
             return Ok(failed(fault));
         }
-        let guarded = AssertUnwindSafe(tokio::time::timeout(A::TIMEOUT, body)).catch_unwind();
+        let guarded =
+            AssertUnwindSafe(tokio::time::timeout(A::TIMEOUT, body.instrument(span.clone()))).catch_unwind();
         let ended = tokio::select! {
             ended = guarded => ended,
             () = self.core.reins.pulled(self.core.deaf_to_cancel()) => return Ok(Try::Interrupted),
@@ -114,6 +118,9 @@ impl<E: Send + Sync + 'static> Run<E> {
         self.core.point(id, false, "after-effect")?;
         if let Some(Strike::Fail(fault)) = self.core.strike(id, false, "after-effect") {
             return Ok(failed(fault));
+        }
+        if !matches!(ended, Ok(Ok(Ok(_)))) {
+            trace::failed(&span);
         }
         Ok(match ended {
             Ok(Ok(Ok((output, outcome)))) => Try::Done(output, outcome),
@@ -159,6 +166,7 @@ impl<E: Send + Sync + 'static> Run<E> {
             idempotency_key: idempotency_key(self.core.run, id, undo),
             correlation_id: Arc::clone(&self.core.correlation_id),
             trace_id: self.core.trace_id.clone(),
+            traceparent: self.core.traceparent.clone(),
             cancelled: self.core.reins.token(),
         }
     }

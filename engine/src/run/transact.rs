@@ -7,6 +7,7 @@ use futures::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sqlx::PgConnection;
+use tracing::Instrument;
 
 use super::{Run, decode, step_id};
 use crate::alone::{self, Alone, Together};
@@ -21,6 +22,7 @@ use crate::payload;
 use crate::retry::Retry;
 use crate::settings::Settings;
 use crate::state::{Op, StepState};
+use crate::trace;
 
 impl<E: Send + Sync + 'static> Run<E> {
     /// The closure may run more than once and touches nothing but the connection it is given.
@@ -52,9 +54,11 @@ impl<E: Send + Sync + 'static> Run<E> {
         }
         loop {
             let started = self.core.clock.now();
-            match self.try_transact(&id, started, &effect).await? {
+            let span = trace::step(&id, self.core.journal.get(&id).map_or(1, |e| e.attempt), false);
+            match self.try_transact(&id, started, &effect).instrument(span.clone()).await? {
                 Ok(output) => return decode(&mut self.core, &id, &output).await,
                 Err(fault) => {
+                    trace::failed(&span);
                     let outcome = if matches!(fault, Fault::Retry(_)) { "retry" } else { "terminal" };
                     self.core.failed(&id, started, outcome, &fault, Retry::STANDARD).await?;
                     self.count_try(&id);

@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::tell::tell;
 use super::{MoveArtifactInput, is_legal, locked};
 use crate::action::{Action, Refused, Requester};
+use crate::told::Told;
 
 pub struct DeprecateArtifact;
 
@@ -55,21 +56,16 @@ impl Workflow for Deprecation {
     type Env = Env;
 
     async fn run(&self, run: &mut Run<Env>) -> Result<(), Halt> {
-        let correlation_id = run.correlation_id().to_owned();
+        let told = Told::of(run);
         run.transact("mark_deprecated", |conn| {
-            Box::pin(mark(conn, self.artifact_id, self.by.clone(), correlation_id.clone()))
+            Box::pin(mark(conn, self.artifact_id, self.by.clone(), told.clone()))
         })
         .await
     }
 }
 
 /// Deprecated already stays as it is, and is not told again.
-pub(super) async fn mark(
-    conn: &mut PgConnection,
-    id: Uuid,
-    by: Requester,
-    correlation_id: String,
-) -> Result<(), Fault> {
+pub(super) async fn mark(conn: &mut PgConnection, id: Uuid, by: Requester, told: Told) -> Result<(), Fault> {
     let artifact = locked(conn, id).await?;
     let from = artifact.lifecycle()?;
     if !app_artifacts::move_lifecycle(conn, id, from, LifecycleMove::Deprecate).await? {
@@ -77,7 +73,7 @@ pub(super) async fn mark(
         return Err(Fault::terminal("state_conflict", why));
     }
     if from.is_deployable() {
-        tell(conn, &artifact, EventType::ArtifactDeprecated, &by, &correlation_id).await?;
+        tell(conn, &artifact, EventType::ArtifactDeprecated, &by, &told).await?;
     }
     Ok(())
 }

@@ -16,6 +16,7 @@ use uuid::Uuid;
 use super::tell::tell;
 use super::{is_legal, locked};
 use crate::action::{Action, Refused, Requester};
+use crate::told::Told;
 
 pub struct PromoteArtifact;
 
@@ -98,21 +99,18 @@ impl Workflow for Promotion {
     type Env = Env;
 
     async fn run(&self, run: &mut Run<Env>) -> Result<(), Halt> {
-        let correlation_id = run.correlation_id().to_owned();
+        let told = Told::of(run);
         let look = VerifyArtifact { artifact_id: self.artifact_id, channel: self.channel };
         let evidence = run.step(look).await?;
         let good = run
             .transact("keep_verdict", |conn| {
-                Box::pin(keep_verdict(conn, self.clone(), evidence.clone(), correlation_id.clone()))
+                Box::pin(keep_verdict(conn, self.clone(), evidence.clone(), told.clone()))
             })
             .await?;
         if !good {
             return Err(run.fail(&untrusted(&evidence)).await);
         }
-        run.transact("mark_promoted", |conn| {
-            Box::pin(mark_promoted(conn, self.clone(), correlation_id.clone()))
-        })
-        .await
+        run.transact("mark_promoted", |conn| Box::pin(mark_promoted(conn, self.clone(), told.clone()))).await
     }
 }
 
@@ -127,7 +125,7 @@ async fn keep_verdict(
     conn: &mut PgConnection,
     asked: Promotion,
     evidence: Evidence,
-    correlation_id: String,
+    told: Told,
 ) -> Result<bool, Fault> {
     let artifact = locked(conn, asked.artifact_id).await?;
     let (from, good) = (artifact.trust()?, evidence.is_good());
@@ -141,16 +139,12 @@ async fn keep_verdict(
         return Err(Fault::terminal("artifact_untrusted", "the artifact was revoked meanwhile"));
     }
     if from != to {
-        tell(conn, &artifact, kind, &asked.by, &correlation_id).await?;
+        tell(conn, &artifact, kind, &asked.by, &told).await?;
     }
     Ok(good)
 }
 
-async fn mark_promoted(
-    conn: &mut PgConnection,
-    asked: Promotion,
-    correlation_id: String,
-) -> Result<(), Fault> {
+async fn mark_promoted(conn: &mut PgConnection, asked: Promotion, told: Told) -> Result<(), Fault> {
     let artifact = locked(conn, asked.artifact_id).await?;
     if artifact.trust()? != Trust::Verified {
         let why = format!("the artifact is {} by now", artifact.trust_state);
@@ -166,5 +160,5 @@ async fn mark_promoted(
         let why = format!("the artifact is {} and cannot be promoted", artifact.lifecycle_state);
         return Err(Fault::terminal("state_conflict", why));
     }
-    tell(conn, &artifact, EventType::ArtifactPromoted, &asked.by, &correlation_id).await
+    tell(conn, &artifact, EventType::ArtifactPromoted, &asked.by, &told).await
 }

@@ -25,6 +25,7 @@ use uuid::Uuid;
 use super::tell::tell;
 use super::{deprecate, is_legal, locked};
 use crate::action::{Action, Refused, Requester};
+use crate::told::Told;
 use crate::version::When;
 
 /// How long the first look waits for the next; later ones wait twice as long each, up to the longest.
@@ -126,16 +127,16 @@ impl Workflow for Withdrawal {
 
     async fn run(&self, run: &mut Run<Env>) -> Result<(), Halt> {
         run.pivot();
-        let (id, correlation_id) = (self.artifact_id, run.correlation_id().to_owned());
+        let (id, told) = (self.artifact_id, Told::of(run));
         run.transact("mark_deprecated", |conn| {
-            Box::pin(deprecate::mark(conn, id, self.by.clone(), correlation_id.clone()))
+            Box::pin(deprecate::mark(conn, id, self.by.clone(), told.clone()))
         })
         .await?;
         run.sleep("grace_period", Duration::from_secs(self.grace_seconds)).await?;
         let mut wait = FIRST_WAIT;
         for look in 0_u32.. {
             let unused = run.step_for(look, ListUses { artifact_id: id }).await?.is_empty();
-            if unused && self.retired(run, look, &correlation_id).await? {
+            if unused && self.retired(run, look, &told).await? {
                 break;
             }
             let _: Option<Value> = run.wait_until("use_ended", look, wait).await?;
@@ -150,16 +151,14 @@ impl Workflow for Withdrawal {
 }
 
 impl Withdrawal {
-    async fn retired(&self, run: &mut Run<Env>, look: u32, correlation_id: &str) -> Result<bool, Halt> {
-        run.transact_for("mark_retired", look, |conn| {
-            Box::pin(retire(conn, self.clone(), correlation_id.to_owned()))
-        })
-        .await
+    async fn retired(&self, run: &mut Run<Env>, look: u32, told: &Told) -> Result<bool, Halt> {
+        run.transact_for("mark_retired", look, |conn| Box::pin(retire(conn, self.clone(), told.clone())))
+            .await
     }
 }
 
 /// Whether it is retired now; not while anything uses it.
-async fn retire(conn: &mut PgConnection, asked: Withdrawal, correlation_id: String) -> Result<bool, Fault> {
+async fn retire(conn: &mut PgConnection, asked: Withdrawal, told: Told) -> Result<bool, Fault> {
     let artifact = locked(conn, asked.artifact_id).await?;
     let from = artifact.lifecycle()?;
     if from == Lifecycle::Retired {
@@ -172,7 +171,7 @@ async fn retire(conn: &mut PgConnection, asked: Withdrawal, correlation_id: Stri
         let why = format!("the artifact is {} and cannot be retired", from.as_str());
         return Err(Fault::needs_operator("state_conflict", why));
     }
-    tell(conn, &artifact, EventType::ArtifactRetired, &asked.by, &correlation_id).await?;
+    tell(conn, &artifact, EventType::ArtifactRetired, &asked.by, &told).await?;
     Ok(true)
 }
 

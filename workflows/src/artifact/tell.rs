@@ -9,6 +9,7 @@ use store::audit::{self, NewEntry};
 use store::outbox;
 
 use crate::action::Requester;
+use crate::told::Told;
 
 /// `before` is what it was before the move.
 pub(super) async fn tell(
@@ -16,7 +17,7 @@ pub(super) async fn tell(
     before: &AppArtifact,
     kind: EventType,
     by: &Requester,
-    correlation_id: &str,
+    told: &Told,
 ) -> Result<(), Fault> {
     let after = app_artifacts::find(conn, before.id).await?.unwrap_or_else(|| before.clone()).told();
     let entry = NewEntry {
@@ -30,11 +31,11 @@ pub(super) async fn tell(
         before: Some(before.told()),
         after: Some(after.clone()),
         reason: by.reason.clone(),
-        correlation_id: correlation_id.to_owned(),
+        correlation_id: told.correlation_id.clone(),
         ..NewEntry::default()
     };
     audit::insert(conn, &entry).await?;
-    outbox::insert(conn, &NewEvent::of_project(before.owner(), kind, before.id, &after, correlation_id))
+    outbox::insert(conn, &NewEvent::of_project(before.owner(), kind, before.id, &after, told.thread()))
         .await?;
     Ok(())
 }

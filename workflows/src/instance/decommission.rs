@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use activities::Env;
 use activities::instance::{self, RemoveWorkload, ReportFailedRemoval, SignReceipt};
-use domain::event::NewEvent;
+use domain::event::{NewEvent, Thread};
 use domain::{EventType, InstanceStatus, Permission, StatusReason};
 use engine::{Call, EngineError, Fault, Halt, PlannedStep, Run, Start, StartError, Workflow};
 use node_protocol::{Outcome, Output, Signed};
@@ -21,10 +21,12 @@ use store::{
     allocations, app_instance_artifacts, app_instance_heartbeats, app_instance_releases, app_instances,
     meters, outbox, registry_credentials, teardowns,
 };
+use tracing::Span;
 use uuid::Uuid;
 
 use super::OperateInstanceInput;
 use crate::action::{Action, Refused, Requester, Subject};
+use crate::told::Told;
 
 /// After this long a silent node is in debt.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10 * 60);
@@ -83,14 +85,14 @@ impl Action for Decommission {
 pub(crate) async fn ask_for(
     conn: &mut PgConnection,
     instance: &AppInstance,
-    correlation_id: &str,
+    thread: Thread<'_>,
 ) -> Result<DecommissionInstance, Fault> {
     let generation = app_instances::next_generation(conn, instance.id).await?;
     let to = InstanceStatus::Decommissioning;
     app_instances::move_to(conn, instance.id, instance.status()?, to, None).await?;
     let run = DecommissionInstance { instance: instance.id, generation };
     if let Some((kind, data)) = Decommission::told(instance, &run) {
-        let event = NewEvent::of_project(instance.owner(), kind, instance.id, &data, correlation_id);
+        let event = NewEvent::of_project(instance.owner(), kind, instance.id, &data, thread);
         outbox::insert(conn, &event).await?;
     }
     Ok(run)
@@ -103,12 +105,12 @@ pub(crate) async fn end(
     instance: &AppInstance,
     call: &Call,
 ) -> Result<(), Fault> {
-    let run = ask_for(conn, instance, &call.correlation_id).await?;
+    let run = ask_for(conn, instance, instance::thread(call)).await?;
     let options = Start {
         project_id: instance.project_id,
         org_id: Some(instance.org_id),
         correlation_id: call.correlation_id.to_string(),
-        trace_id: call.trace_id.as_deref().map(str::to_owned),
+        traceparent: call.traceparent.as_deref().map(str::to_owned),
         target: Some(instance.target()),
         supersede: true,
         ..Start::default()
@@ -138,6 +140,10 @@ impl Workflow for DecommissionInstance {
     ];
     type Env = Env;
 
+    async fn span(&self, env: &Env) -> Span {
+        activities::instance::span(env, self.instance).await
+    }
+
     async fn run(&self, run: &mut Run<Env>) -> Result<(), Halt> {
         run.pivot();
         let instance = self.instance;
@@ -157,10 +163,10 @@ impl Workflow for DecommissionInstance {
             // It never stood anywhere, so there is nothing to show.
             None => None,
         };
-        let (run_id, correlation_id) = (run.id(), run.correlation_id().to_owned());
+        let told = Told::of(run);
         run.transact("mark_decommissioned", move |conn| {
-            let (receipt, correlation_id) = (receipt.clone(), correlation_id.clone());
-            Box::pin(async move { settle(conn, instance, receipt, run_id, &correlation_id).await })
+            let (receipt, told) = (receipt.clone(), told.clone());
+            Box::pin(async move { settle(conn, instance, receipt, &told).await })
         })
         .await
     }
@@ -234,16 +240,15 @@ async fn settle(
     conn: &mut PgConnection,
     instance: Uuid,
     receipt: Option<(Uuid, Signed)>,
-    run_id: Uuid,
-    correlation_id: &str,
+    told: &Told,
 ) -> Result<(), Fault> {
     let now = instance::held(conn, instance).await?;
     let holder = Holder {
         org_id: now.org_id,
         project_id: now.project_id,
         instance_id: instance,
-        run_id,
-        correlation_id,
+        run_id: told.run,
+        correlation_id: &told.correlation_id,
     };
     let held = ledger::balance(conn, instance).await?;
     for pull in held.iter().filter(|held| held.kind == Kind::PullIntent.as_str()) {
@@ -264,5 +269,5 @@ async fn settle(
     app_instances::move_to(conn, instance, from, to, None).await?;
     let done = json!({ "kind": "decommission", "status": "succeeded", "version": now.version });
     app_instances::set_last_operation(conn, instance, &done).await?;
-    instance::tell(conn, instance, EventType::InstanceDecommissioned, "decommission", correlation_id).await
+    instance::tell(conn, instance, EventType::InstanceDecommissioned, "decommission", told.thread()).await
 }

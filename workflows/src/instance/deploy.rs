@@ -18,6 +18,7 @@ use sqlx::PgConnection;
 use store::app_instance_artifacts::Standing;
 use store::resource_ledger::{self as ledger, Holder};
 use store::{app_instance_artifacts, app_instance_releases, app_instances, meters};
+use tracing::Span;
 use uuid::Uuid;
 
 use super::{Told, answer, holder};
@@ -80,6 +81,10 @@ impl Workflow for DeployInstance {
     const ON_EXHAUSTED: OnExhausted = OnExhausted::Unwind;
     type Env = Env;
 
+    async fn span(&self, env: &Env) -> Span {
+        activities::instance::span(env, self.instance).await
+    }
+
     async fn run(&self, run: &mut Run<Env>) -> Result<(), Halt> {
         let DeployInstance { instance, generation, account, pull, clears, throwaway } = *self;
         run.step(BeginDeploy { instance }).await?;
@@ -140,7 +145,7 @@ impl DeployInstance {
     ) -> Result<(), Fault> {
         let instance = self.instance;
         // Versions are locked before instances.
-        instance::tell_canary(conn, instance, None, (told.run, &told.correlation_id), false).await?;
+        instance::tell_canary(conn, instance, None, (told.run, told.thread()), false).await?;
         let now = instance::held(conn, instance).await?;
         app_instances::set_endpoints(conn, instance, &endpoints(launched)).await?;
         app_instance_artifacts::promote(conn, instance, Standing::Target, Standing::Serving).await?;
@@ -156,7 +161,7 @@ impl DeployInstance {
             "workflow_id": told.run,
         });
         app_instances::set_last_operation(conn, instance, &done).await?;
-        instance::tell(conn, instance, EventType::InstanceRunning, "deploy", &told.correlation_id).await
+        instance::tell(conn, instance, EventType::InstanceRunning, "deploy", told.thread()).await
     }
 }
 

@@ -15,6 +15,7 @@ use sqlx::PgConnection;
 use store::app_instance_artifacts::Standing;
 use store::app_instances::{self, Why};
 use store::{app_instance_releases, nodes};
+use tracing::Span;
 use uuid::Uuid;
 
 use super::switch::release_old;
@@ -50,6 +51,10 @@ impl Workflow for ReconcileInstance {
     ];
     const ON_EXHAUSTED: OnExhausted = OnExhausted::Unwind;
     type Env = Env;
+
+    async fn span(&self, env: &Env) -> Span {
+        activities::instance::span(env, self.instance).await
+    }
 
     async fn run(&self, run: &mut Run<Env>) -> Result<(), Halt> {
         let Some(found) = self.look(run).await? else {
@@ -142,7 +147,7 @@ async fn mark_missing(conn: &mut PgConnection, instance: Uuid, told: &Told) -> R
     let why = Why { reason: StatusReason::Internal, message };
     let (from, to) = (InstanceStatus::Running, InstanceStatus::Failed);
     if app_instances::move_to(conn, instance, from, to, Some(&why)).await? {
-        instance::tell(conn, instance, EventType::InstanceFailed, "reconcile", &told.correlation_id).await?;
+        instance::tell(conn, instance, EventType::InstanceFailed, "reconcile", told.thread()).await?;
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::PgConnection;
 use store::app_instances::AppInstance;
+use tracing::Span;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -77,6 +78,10 @@ impl Workflow for RollbackInstance {
     const PLAN: &'static [PlannedStep] = PLAN;
     const ON_EXHAUSTED: OnExhausted = OnExhausted::Unwind;
     type Env = Env;
+
+    async fn span(&self, env: &Env) -> Span {
+        activities::instance::span(env, self.0.instance).await
+    }
 
     async fn run(&self, run: &mut Run<Env>) -> Result<(), Halt> {
         self.0.run(run).await

@@ -27,7 +27,7 @@ pub(super) async fn switch(
 ) -> Result<(), Fault> {
     let id = shift.instance;
     // Versions are locked before instances.
-    let by = (told.run, told.correlation_id.as_str());
+    let by = (told.run, told.thread());
     instance::tell_canary(conn, id, Some(&shift.version), by, false).await?;
     let now = instance::held(conn, id).await?;
     let release = app_instance_releases::find(conn, id, Standing::Target).await?;
@@ -64,7 +64,7 @@ async fn settle(conn: &mut PgConnection, shift: &Shift, told: &Told, more: Value
         done[name] = value.clone();
     }
     app_instances::set_last_operation(conn, shift.instance, &done).await?;
-    instance::tell(conn, shift.instance, shift.way.done(), operation, &told.correlation_id).await
+    instance::tell(conn, shift.instance, shift.way.done(), operation, told.thread()).await
 }
 
 /// The instance holds what serves, and nothing of what served before. A node that did not show that the old workload is gone

@@ -83,7 +83,7 @@ async fn fail(conn: &mut PgConnection, id: Uuid, node: &Node, correlation_id: &s
     };
     let (from, to) = (InstanceStatus::Running, InstanceStatus::Failed);
     if app_instances::move_to(conn, id, from, to, Some(&why)).await? {
-        instance::tell(conn, id, EventType::InstanceFailed, "watch", correlation_id).await?;
+        instance::tell(conn, id, EventType::InstanceFailed, "watch", correlation_id.into()).await?;
     }
     Ok(())
 }
@@ -99,7 +99,7 @@ async fn take_back(conn: &mut PgConnection, correlation_id: &str) -> Result<u32,
             use InstanceStatus::{Deploying, Failed, Running};
             app_instances::move_to(conn, id, Failed, Deploying, None).await?;
             app_instances::move_to(conn, id, Deploying, Running, None).await?;
-            instance::tell(conn, id, EventType::InstanceRunning, "recover", correlation_id).await?;
+            instance::tell(conn, id, EventType::InstanceRunning, "recover", correlation_id.into()).await?;
             back += 1;
         }
     }

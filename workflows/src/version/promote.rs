@@ -17,6 +17,7 @@ use super::smoke;
 use super::tell::{Moved, tell};
 use crate::action::Requester;
 use crate::instance::deploy::DeployInstance;
+use crate::told::Told;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PromoteVersion {
@@ -68,11 +69,9 @@ impl Workflow for PromoteVersion {
         if let Some(throwaway) = self.throwaway.as_ref().filter(|_| smoke::is_due(&gates)) {
             self.smoke(run, throwaway).await?;
         }
-        let correlation_id = run.correlation_id().to_owned();
+        let told = Told::of(run);
         let status = run
-            .transact("move_version", |conn| {
-                Box::pin(move_version(conn, self.clone(), correlation_id.clone()))
-            })
+            .transact("move_version", |conn| Box::pin(move_version(conn, self.clone(), told.clone())))
             .await?;
         run.output(&status).await
     }
@@ -81,7 +80,7 @@ impl Workflow for PromoteVersion {
 async fn move_version(
     conn: &mut PgConnection,
     asked: PromoteVersion,
-    correlation_id: String,
+    told: Told,
 ) -> Result<VersionStatus, Fault> {
     let version = app_versions::lock(conn, asked.version_id).await?;
     let version = version.ok_or_else(|| Fault::terminal("version_not_found", "the version is gone"))?;
@@ -89,12 +88,12 @@ async fn move_version(
     if asked.action == VersionAction::Stage {
         version_artifacts::freeze(conn, &version).await?;
     }
-    let status = advance(conn, &version, asked.action, &asked, &correlation_id).await?;
+    let status = advance(conn, &version, asked.action, &asked, &told).await?;
     if asked.supersede {
         for other in app_versions::active_besides(conn, version.app_id, version.id).await? {
             if let Some(other) = app_versions::lock(conn, other).await? {
                 let superseded = by_successor(&asked);
-                advance(conn, &other, VersionAction::Deprecate, &superseded, &correlation_id).await?;
+                advance(conn, &other, VersionAction::Deprecate, &superseded, &told).await?;
             }
         }
     }
@@ -112,7 +111,7 @@ async fn advance(
     version: &AppVersion,
     action: VersionAction,
     asked: &PromoteVersion,
-    correlation_id: &str,
+    told: &Told,
 ) -> Result<VersionStatus, Fault> {
     let with = Advance { canary: asked.canary.as_ref(), reason: asked.by.reason.as_deref(), evidence: None };
     let Some(status) = app_versions::advance(conn, version, action, with).await? else {
@@ -121,6 +120,6 @@ async fn advance(
         return Err(Fault::terminal("state_conflict", why));
     };
     let moved = Moved { action, to: status, canary: asked.canary.as_ref() };
-    tell(conn, version, &moved, &asked.by, correlation_id).await?;
+    tell(conn, version, &moved, &asked.by, told).await?;
     Ok(status)
 }

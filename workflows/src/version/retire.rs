@@ -21,6 +21,7 @@ use uuid::Uuid;
 
 use super::tell::{Moved, tell};
 use crate::action::{Action, Refused, Requester};
+use crate::told::Told;
 
 /// How long the first look waits for the next; later ones wait twice as long each, up to the longest.
 const FIRST_WAIT: Duration = Duration::from_secs(60);
@@ -125,16 +126,13 @@ impl Workflow for Retirement {
 
     async fn run(&self, run: &mut Run<Env>) -> Result<(), Halt> {
         run.pivot();
-        let correlation_id = run.correlation_id().to_owned();
-        run.transact("mark_deprecated", |conn| {
-            Box::pin(deprecate(conn, self.clone(), correlation_id.clone()))
-        })
-        .await?;
+        let told = Told::of(run);
+        run.transact("mark_deprecated", |conn| Box::pin(deprecate(conn, self.clone(), told.clone()))).await?;
         run.sleep("grace_period", Duration::from_secs(self.grace_seconds)).await?;
         let mut wait = FIRST_WAIT;
         for look in 0_u32.. {
             let references = run.step_for(look, ListReferences { version_id: self.version_id }).await?;
-            if references.is_empty() && self.retired(run, look, &correlation_id).await? {
+            if references.is_empty() && self.retired(run, look, &told).await? {
                 break;
             }
             let _: Option<Value> = run.wait_until("reference_gone", look, wait).await?;
@@ -145,30 +143,28 @@ impl Workflow for Retirement {
 }
 
 impl Retirement {
-    async fn retired(&self, run: &mut Run<Env>, look: u32, correlation_id: &str) -> Result<bool, Halt> {
-        run.transact_for("mark_retired", look, |conn| {
-            Box::pin(retire(conn, self.clone(), correlation_id.to_owned()))
-        })
-        .await
+    async fn retired(&self, run: &mut Run<Env>, look: u32, told: &Told) -> Result<bool, Halt> {
+        run.transact_for("mark_retired", look, |conn| Box::pin(retire(conn, self.clone(), told.clone())))
+            .await
     }
 }
 
 /// An active version takes no new instances from here on; any other stays as it is.
-async fn deprecate(conn: &mut PgConnection, asked: Retirement, correlation_id: String) -> Result<(), Fault> {
+async fn deprecate(conn: &mut PgConnection, asked: Retirement, told: Told) -> Result<(), Fault> {
     let version = locked(conn, &asked).await?;
     if VersionAction::Retire.leads(version.status) == Some(VersionStatus::Deprecated) {
-        advance(conn, &version, &asked, &correlation_id).await?;
+        advance(conn, &version, &asked, &told).await?;
     }
     Ok(())
 }
 
 /// Whether it is retired now; not while anything refers to it.
-async fn retire(conn: &mut PgConnection, asked: Retirement, correlation_id: String) -> Result<bool, Fault> {
+async fn retire(conn: &mut PgConnection, asked: Retirement, told: Told) -> Result<bool, Fault> {
     let version = locked(conn, &asked).await?;
     if !version_references::of(conn, &version.slug, &version.version).await?.is_empty() {
         return Ok(false);
     }
-    advance(conn, &version, &asked, &correlation_id).await?;
+    advance(conn, &version, &asked, &told).await?;
     Ok(true)
 }
 
@@ -181,7 +177,7 @@ async fn advance(
     conn: &mut PgConnection,
     version: &AppVersion,
     asked: &Retirement,
-    correlation_id: &str,
+    told: &Told,
 ) -> Result<(), Fault> {
     let with = Advance { reason: asked.by.reason.as_deref(), ..Advance::default() };
     let Some(status) = app_versions::advance(conn, version, VersionAction::Retire, with).await? else {
@@ -189,5 +185,5 @@ async fn advance(
         return Err(Fault::needs_operator("state_conflict", why));
     };
     let moved = Moved { action: VersionAction::Retire, to: status, canary: None };
-    tell(conn, version, &moved, &asked.by, correlation_id).await
+    tell(conn, version, &moved, &asked.by, told).await
 }

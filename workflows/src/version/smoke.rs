@@ -18,6 +18,7 @@ use super::PromoteVersion;
 use super::throwaway::OpenThrowaway;
 use crate::instance::decommission::{self, DecommissionInstance};
 use crate::instance::deploy::DeployInstance;
+use crate::told::Told;
 
 /// On top of the time that the tests themselves may take.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(120);
@@ -36,11 +37,11 @@ impl PromoteVersion {
             Err(_) => (Some("no instance of it came to run".to_owned()), Vec::new()),
         };
         let evidence = SmokeEvidence { app_instance_id: instance, trouble, requests };
-        let (run_id, correlation_id) = (run.id(), run.correlation_id().to_owned());
+        let told = Told::of(run);
         let ending: DecommissionInstance = run
             .transact("record_smoke", move |conn| {
-                let (evidence, correlation_id) = (evidence.clone(), correlation_id.clone());
-                Box::pin(async move { record(conn, (version_id, run_id), &evidence, &correlation_id).await })
+                let (evidence, told) = (evidence.clone(), told.clone());
+                Box::pin(async move { record(conn, version_id, &evidence, &told).await })
             })
             .await?;
         run.child(&ending).await?;
@@ -70,9 +71,9 @@ async fn ask(
 /// What was found, and in the same commit the end of the instance that it was found on.
 async fn record(
     conn: &mut PgConnection,
-    (version, run): (Uuid, Uuid),
+    version: Uuid,
     evidence: &SmokeEvidence,
-    correlation_id: &str,
+    told: &Told,
 ) -> Result<DecommissionInstance, Fault> {
     let instance = instance::held(conn, evidence.app_instance_id).await?;
     let mut evidence = evidence.clone();
@@ -80,6 +81,6 @@ async fn record(
     if let (Some(trouble), Some(why)) = (&mut evidence.trouble, &instance.status_message) {
         *trouble = format!("{trouble}: {why}");
     }
-    smoke_runs::insert(conn, version, run, evidence.passed(), &json!(evidence)).await?;
-    decommission::ask_for(conn, &instance, correlation_id).await
+    smoke_runs::insert(conn, version, told.run, evidence.passed(), &json!(evidence)).await?;
+    decommission::ask_for(conn, &instance, told.thread()).await
 }

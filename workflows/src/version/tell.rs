@@ -12,6 +12,7 @@ use store::audit::{self, NewEntry};
 use store::outbox;
 
 use crate::action::Requester;
+use crate::told::Told;
 
 /// Where an action led.
 pub(super) struct Moved<'a> {
@@ -27,7 +28,7 @@ pub(super) async fn tell(
     version: &AppVersion,
     moved: &Moved<'_>,
     by: &Requester,
-    correlation_id: &str,
+    told: &Told,
 ) -> Result<(), Fault> {
     let (org_id, project_id) = version.owner();
     let kind = event(moved);
@@ -44,7 +45,7 @@ pub(super) async fn tell(
         before: Some(json!({ "status": version.status })),
         after: Some(json!({ "status": moved.to, "canary": moved.canary.map(listed) })),
         reason: by.reason.clone(),
-        correlation_id: correlation_id.to_owned(),
+        correlation_id: told.correlation_id.clone(),
         ..NewEntry::default()
     };
     audit::insert(conn, &entry).await?;
@@ -52,7 +53,7 @@ pub(super) async fn tell(
         "id": version.id, "app_slug": version.slug, "version": version.version, "status": moved.to,
         "previous_status": version.status, "reason": by.reason, "canary": moved.canary.map(listed),
     });
-    let event = NewEvent::of_project(version.owner(), kind, version.id, &data, correlation_id);
+    let event = NewEvent::of_project(version.owner(), kind, version.id, &data, told.thread());
     outbox::insert(conn, &event).await?;
     Ok(())
 }

@@ -49,7 +49,7 @@ impl Activity for OpenThrowaway {
         };
         deployment::write(&mut tx, request, &version, &decision, &wish).await?;
         let requested = EventType::InstanceRequested;
-        instance::tell(&mut tx, self.instance, requested, "smoke", &call.correlation_id).await?;
+        instance::tell(&mut tx, self.instance, requested, "smoke", instance::thread(call)).await?;
         tx.commit().await?;
         Ok(())
     }
