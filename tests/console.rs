@@ -1,7 +1,7 @@
 //! The console's door: who signs in by a browser, what the cookie is worth, and what is served to whom.
 
-mod browser;
-mod desk;
+pub mod browser;
+pub mod desk;
 mod journeys;
 mod pages;
 mod sessions;

@@ -11,3 +11,4 @@ mod oidc;
 mod policies;
 mod secrets;
 mod service_accounts;
+mod streams;

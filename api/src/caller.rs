@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use domain::{PermissionSet, Principal, Scope};
+use domain::{Demand, PermissionSet, Principal, Scope};
 use engine::Asker;
 use store::audit::NewEntry;
 use store::principals::Standing;
@@ -17,6 +17,8 @@ pub(crate) struct Caller {
     pub(crate) standing: Arc<Standing>,
     /// The place that the path names; routes outside any place act on the platform.
     pub(crate) scope: Scope,
+    /// What the route asks of its caller there.
+    pub(crate) demand: Option<Demand>,
     /// The route's name, which is also the action that the audit log tells.
     pub(crate) operation: &'static str,
     pub(crate) context: Context,

@@ -54,7 +54,8 @@ pub(crate) async fn gate(
         };
     let allowance = gate.state.limiter.take(standing.principal.id, standing.requests_per_minute);
     // Until the place is known, everything is as if it happened on the platform.
-    let mut caller = Caller { standing, scope: Scope::Platform, operation: gate.operation, context };
+    let (demand, operation) = (gate.access.demand(), gate.operation);
+    let mut caller = Caller { standing, scope: Scope::Platform, demand, operation, context };
     let uri = request.uri().clone();
     let mut answer = if allowance.exceeded {
         let limit = caller.standing.requests_per_minute;

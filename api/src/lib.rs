@@ -44,6 +44,7 @@ mod openapi;
 mod organizations;
 mod paging;
 mod params;
+mod pass;
 mod path;
 mod places;
 mod platform_releases;

@@ -15,6 +15,7 @@ use crate::endpoint::{Endpoint, text_as, text_like, word, words};
 use crate::error::ApiError;
 use crate::paging::Paging;
 use crate::params::Params;
+use crate::pass::Pass;
 use crate::state::State;
 
 pub(crate) fn list() -> Endpoint {
@@ -52,7 +53,8 @@ async fn all(
     };
     params.finish()?;
     if wants_stream(&headers) {
-        return stream::follow(state, filter, paging.after, &headers).await;
+        let pass = Pass::of(&state, caller, &headers);
+        return stream::follow(state, pass, filter, paging.after, &headers).await;
     }
     let mut tx = state.read().await?;
     let events = outbox::told(&mut tx, &filter).await?;

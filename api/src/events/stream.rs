@@ -2,7 +2,8 @@
 //! every event after it once, also those that were told meanwhile.
 //!
 //! A number that nobody can resume from, because what follows it was cleaned away or was never told, is answered with a
-//! `reset`: what comes after it is everything that is kept. The stream ends when the process stops.
+//! `reset`: what comes after it is everything that is kept. The stream ends when the process stops, or when the caller may
+//! no longer follow it.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -18,6 +19,7 @@ use store::outbox::{self, Extent, Filter};
 
 use super::watch::Watching;
 use crate::error::ApiError;
+use crate::pass::{self, Pass};
 use crate::state::State;
 
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -29,6 +31,7 @@ const READ: i64 = 100;
 /// `cursor` is where a list ended, for those who go on from there.
 pub(super) async fn follow(
     state: State,
+    pass: Pass,
     filter: Filter,
     cursor: Option<i64>,
     headers: &HeaderMap,
@@ -41,6 +44,7 @@ pub(super) async fn follow(
         filter: Filter { after: begin.after, limit: READ, ..filter },
         ready: VecDeque::from([Event::default().retry(RECONNECT).comment("")]),
         watching,
+        pass,
         state,
     };
     if begin.reset {
@@ -73,6 +77,7 @@ fn begin(last_seen: Option<&str>, cursor: Option<i64>, since: bool, extent: Exte
 
 struct Follower {
     state: State,
+    pass: Pass,
     filter: Filter,
     watching: Watching,
     ready: VecDeque<Event>,
@@ -85,9 +90,16 @@ impl Follower {
                 return Some((Ok(event), self));
             }
             let stopping = self.state.draining.clone();
-            tokio::select! {
+            let news = tokio::select! {
                 () = stopping.cancelled() => return None,
-                () = self.watching.beyond(self.filter.after) => {}
+                () = self.watching.beyond(self.filter.after) => true,
+                () = tokio::time::sleep(pass::EVERY) => false,
+            };
+            if !self.pass.holds().await {
+                return None;
+            }
+            if !news {
+                continue;
             }
             // A database that does not answer now may answer at the next look; the client need not know.
             if let Err(error) = self.catch_up().await {

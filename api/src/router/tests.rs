@@ -64,7 +64,7 @@ async fn let_in(mut request: extract::Request, next: Next) -> Response {
     });
     let context = request.extensions().get::<Context>().cloned().unwrap();
     let scope = Scope::Platform;
-    request.extensions_mut().insert(Caller { standing, scope, operation: "test", context });
+    request.extensions_mut().insert(Caller { standing, scope, demand: None, operation: "test", context });
     next.run(request).await
 }
 

@@ -2,7 +2,7 @@
 //! each change is sent as the `step`s that differ, closed by the `run` itself, which carries the event id.
 //!
 //! A client that reconnects with the last id it saw gets a snapshot only if something has changed since. The stream
-//! ends when the run is finished or the process stops.
+//! ends when the run is finished, the process stops, or the caller may no longer follow it.
 
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
@@ -25,6 +25,7 @@ use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::etag;
 use crate::params::Params;
+use crate::pass::Pass;
 use crate::path::RunId;
 use crate::state::State;
 use crate::wait::{self, Watch};
@@ -57,13 +58,15 @@ async fn follow(
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
     params.finish()?;
     let last_seen = headers.get("last-event-id").and_then(|value| value.to_str().ok());
-    let follower = Follower::begin(state, caller.scope, id, last_seen).await?;
+    let (scope, pass) = (caller.scope, Pass::of(&state, caller, &headers));
+    let follower = Follower::begin(state, pass, scope, id, last_seen).await?;
     let events = stream::unfold(follower, Follower::next);
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(HEARTBEAT).text("heartbeat")))
 }
 
 struct Follower {
     state: State,
+    pass: Pass,
     scope: Scope,
     id: Uuid,
     watch: Watch,
@@ -76,6 +79,7 @@ struct Follower {
 impl Follower {
     async fn begin(
         state: State,
+        pass: Pass,
         scope: Scope,
         id: Uuid,
         last_seen: Option<&str>,
@@ -87,7 +91,7 @@ impl Follower {
         if last_seen != Some(event_id.as_str()) {
             ready.push_back(event("snapshot", &sent)?.id(event_id).retry(RECONNECT));
         }
-        Ok(Follower { state, scope, id, watch, sent, pulse: None, ready })
+        Ok(Follower { state, pass, scope, id, watch, sent, pulse: None, ready })
     }
 
     async fn next(mut self) -> Option<(Result<Event, Infallible>, Follower)> {
@@ -102,6 +106,10 @@ impl Follower {
             tokio::select! {
                 () = stopping.cancelled() => return None,
                 () = self.watch.changed() => {}
+            }
+            // The watch looks by itself far more often than the pass does.
+            if !self.pass.holds().await {
+                return None;
             }
             // A database that does not answer now may answer at the next look; the client need not know.
             if let Err(error) = self.catch_up().await {
