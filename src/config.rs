@@ -53,6 +53,8 @@ pub struct Server {
     pub notice: Duration,
     /// Where a process without an API says how it is.
     pub probes: Option<SocketAddr>,
+    pub anonymous_per_minute: u32,
+    pub proxies: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -124,6 +126,8 @@ impl Config {
                     Some(_) => Some(values.parse("server.probes_listen")?),
                     None => None,
                 },
+                anonymous_per_minute: values.parse("server.anonymous_per_minute")?,
+                proxies: values.parse("server.proxies")?,
             },
             auth: Auth::load(&values)?,
             registry: Registry::load(&values)?,
@@ -216,7 +220,8 @@ fn engine_settings(values: &Values) -> Result<engine::Settings, ConfigError> {
 }
 
 /// With less of these nothing would ever be done.
-const AT_LEAST: [(&str, u64); 8] = [
+const AT_LEAST: [(&str, u64); 9] = [
+    ("server.anonymous_per_minute", 1),
     ("engine.slots", 1),
     ("engine.lease_ms", 100),
     ("engine.poll_ms", 10),

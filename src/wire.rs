@@ -117,8 +117,7 @@ pub fn console(auth: &Auth, keys: &api::Keys, loopback_http: bool) -> Result<api
 /// What the API answers with, and where.
 pub struct Front {
     pub listener: TcpListener,
-    /// How long a request may take to arrive.
-    pub receive_within: Duration,
+    pub server: config::Server,
     pub keys: api::Keys,
     pub depot: Option<api::Depot>,
     pub console: api::Console,
@@ -129,7 +128,9 @@ pub struct Front {
 /// Answers requests until its ending has begun and the last one is done.
 pub async fn api(front: Front, engine: Engine, hints: Hints, ending: Ending) -> Result<(), api::ServeError> {
     let mut state = api::State::new(engine, build(), front.keys)
-        .receiving_within(front.receive_within)
+        .receiving_within(front.server.receive_within)
+        .limiting_strangers(front.server.anonymous_per_minute)
+        .behind_proxies(front.server.proxies)
         .hinting(hints)
         .with_console(front.console);
     if let Some(depot) = front.depot {

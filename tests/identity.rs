@@ -11,4 +11,5 @@ mod oidc;
 mod policies;
 mod secrets;
 mod service_accounts;
+mod strangers;
 mod streams;

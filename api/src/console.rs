@@ -21,6 +21,7 @@ pub use self::files::File;
 pub(crate) use self::session::{Presented, presented};
 use crate::edge;
 use crate::state::State;
+use crate::strangers::{self, Door};
 
 /// What the console consists of in this process.
 #[derive(Clone, Default)]
@@ -33,15 +34,19 @@ pub struct Console {
     pub https: bool,
 }
 
-pub(crate) fn routes() -> Router<State> {
+pub(crate) fn routes(state: &State) -> Router<State> {
     // Errors of these are pages for a person; those of the session are the API's.
     let pages = Router::new()
         .route("/", get(files::root))
         .route("/console", get(files::root))
         .route("/console/", get(files::page))
-        .route("/console/{*path}", get(files::any))
+        .route("/console/{*path}", get(files::any));
+    // Whoever signs in leaves a row behind.
+    let door = Door { state: state.clone(), proves_itself: false };
+    let signing_in = Router::new()
         .route("/console/login", get(sign_in::begin))
         .route("/console/callback", get(sign_in::finish))
-        .route_layer(middleware::map_response(edge::keep_shape));
+        .route_layer(middleware::from_fn_with_state(door, strangers::door));
+    let pages = pages.merge(signing_in).route_layer(middleware::map_response(edge::keep_shape));
     pages.route("/console/session", get(session::show)).route("/console/logout", post(sign_out::sign_out))
 }

@@ -39,8 +39,8 @@ pub(crate) struct Origin {
     pub(crate) correlation_id: CorrelationId,
     /// What everything it sets off continues: the request's own span where somebody collects it, else the caller's.
     traceparent: Option<String>,
-    /// The other end of the connection; behind a proxy, the proxy.
-    ip: Option<IpAddr>,
+    /// The other end of the connection, or where our own proxies say that it is.
+    pub(crate) ip: Option<IpAddr>,
     user_agent: Option<String>,
 }
 
@@ -106,7 +106,7 @@ impl<S: Sync> FromRequestParts<S> for Context {
 /// The outermost layer.
 pub(crate) async fn edge(Shared(state): Shared<State>, mut request: Request, next: Next) -> Response {
     let began = Instant::now();
-    let (origin, refusal) = identify(&request);
+    let (origin, refusal) = identify(&request, state.proxies);
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map(MatchedPath::as_str);
     let span = span(&request, route, &origin);
@@ -128,7 +128,7 @@ pub(crate) async fn edge(Shared(state): Shared<State>, mut request: Request, nex
 }
 
 /// A caller may name its request; a name that breaks the rules is refused rather than silently replaced.
-fn identify(request: &Request) -> (Origin, Option<ApiError>) {
+fn identify(request: &Request, proxies: usize) -> (Origin, Option<ApiError>) {
     let headers = request.headers();
     let text = |name: HeaderName| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     let mut named = headers.get_all(REQUEST_ID).iter();
@@ -145,10 +145,19 @@ fn identify(request: &Request) -> (Origin, Option<ApiError>) {
     let origin = Origin {
         correlation_id,
         traceparent: text(TRACE_PARENT).and_then(TraceParent::from_header).map(|told| told.to_string()),
-        ip: request.extensions().get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip()),
+        ip: address(request, proxies),
         user_agent: text(header::USER_AGENT).map(|agent| agent.chars().take(USER_AGENT_LENGTH).collect()),
     };
     (origin, refusal)
+}
+
+/// Each proxy adds the address it was spoken to from; what stands further to the left, the caller may have made up.
+fn address(request: &Request, proxies: usize) -> Option<IpAddr> {
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip());
+    let told = request.headers().get_all("x-forwarded-for").iter().filter_map(|value| value.to_str().ok());
+    let told: Vec<&str> = told.flat_map(|value| value.split(',')).map(str::trim).collect();
+    let ours = proxies.checked_sub(1).and_then(|further| told.iter().rev().nth(further));
+    ours.and_then(|address| address.parse().ok()).or(peer)
 }
 
 /// The fields that later code fills in (`Span::record`) must be named here.

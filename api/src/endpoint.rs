@@ -38,6 +38,7 @@ pub(crate) struct Endpoint {
     pub(crate) changes: bool,
     /// Whether it may take longer than requests usually may.
     pub(crate) slow: bool,
+    pub(crate) proves_itself: bool,
     mount: Box<dyn Fn(MethodFilter) -> MethodRouter<State>>,
 }
 
@@ -58,6 +59,7 @@ impl Endpoint {
             own_errors: false,
             changes: true,
             slow: false,
+            proves_itself: false,
             mount: Box::new(move |method| on(method, handler.clone())),
         }
     }
@@ -160,6 +162,13 @@ impl Endpoint {
     /// No deadline but the handler's own.
     pub(crate) fn takes_its_time(mut self) -> Endpoint {
         self.slow = true;
+        self
+    }
+
+    /// What is sent proves who may send it, as a long address or a shared secret does: once it was accepted, it does not count
+    /// as a stranger's.
+    pub(crate) fn proves_itself(mut self) -> Endpoint {
+        self.proves_itself = true;
         self
     }
 

@@ -6,9 +6,10 @@
 use api_types::Invalid;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use domain::ErrorCode;
+use domain::{ActorType, ErrorCode};
 use engine::{EngineError, OperateError, StartError};
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
 #[derive(Clone, Debug)]
 pub struct ApiError {
@@ -19,11 +20,14 @@ pub struct ApiError {
     pub retry_after: Option<u32>,
     /// Whether the audit log must tell of it although its code is no denial.
     pub(crate) denial: bool,
+    /// Whom a token that is refused is truly about.
+    pub(crate) subject: Option<(ActorType, Uuid)>,
 }
 
 impl ApiError {
     pub fn new(code: ErrorCode, message: impl Into<String>) -> ApiError {
-        ApiError { code, message: message.into(), details: Map::new(), retry_after: None, denial: false }
+        let (message, details) = (message.into(), Map::new());
+        ApiError { code, message, details, retry_after: None, denial: false, subject: None }
     }
 
     /// The code's own explanation says it all.
@@ -44,6 +48,11 @@ impl ApiError {
     /// Refused for what was asked, not for how: the audit log tells of it.
     pub(crate) fn told_as_denial(mut self) -> ApiError {
         self.denial = true;
+        self
+    }
+
+    pub(crate) fn about(mut self, actor_type: ActorType, id: Uuid) -> ApiError {
+        self.subject = Some((actor_type, id));
         self
     }
 

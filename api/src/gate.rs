@@ -1,9 +1,10 @@
 //! The gate before every route: who is it, how often have they asked, may they do this here? The answers come in the
 //! order of the contract: 401, 429, a project that is not theirs, a platform that is not theirs, a missing key.
 //!
-//! Every refusal of somebody we know is written to the audit log, also those a handler makes later.
+//! Every refusal of somebody we know is written to the audit log, also those a handler makes later; of those whom nobody
+//! knows, as many as `strangers.rs` lets through.
 
-use axum::extract::{RawPathParams, Request, State as Shared};
+use axum::extract::{MatchedPath, RawPathParams, Request, State as Shared};
 use axum::http::HeaderMap;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -19,6 +20,7 @@ use crate::error::ApiError;
 use crate::mutation::Leftover;
 use crate::path;
 use crate::state::State;
+use crate::strangers;
 
 /// What the path of a route is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +52,12 @@ pub(crate) async fn gate(
     let standing =
         match gate.state.identity.of(&gate.state, request.method(), request.headers(), &context).await {
             Ok(standing) => standing,
-            Err(refusal) => return refusal.into_response(),
+            Err(refusal) => {
+                let path = request.uri().path().to_owned();
+                let route = request.extensions().get::<MatchedPath>().cloned();
+                drop(request);
+                return gate.turn_away(path, route.as_ref(), &context, refusal).await;
+            }
         };
     let allowance = gate.state.limiter.take(standing.principal.id, standing.requests_per_minute);
     // Until the place is known, everything is as if it happened on the platform.
@@ -76,13 +83,47 @@ pub(crate) async fn gate(
         }
     };
     if let Some(code) = denial(&answer) {
-        gate.record(&caller, uri.path().to_owned(), code).await;
+        gate.record(caller.entry(), uri.path().to_owned(), code).await;
     }
-    allowance.tell(answer.headers_mut());
+    allowance.tell("api", answer.headers_mut());
     answer
 }
 
 impl Gate {
+    /// Nobody we know, or somebody who may not sign in any more.
+    async fn turn_away(
+        &self,
+        path: String,
+        route: Option<&MatchedPath>,
+        context: &Context,
+        refusal: ApiError,
+    ) -> Response {
+        if refusal.code.status() != 401 {
+            return refusal.into_response();
+        }
+        let allowance = self.state.strangers.count(context);
+        let (code, known) = (refusal.code, refusal.subject);
+        let mut answer = match allowance.filter(|allowance| allowance.exceeded) {
+            Some(exceeded) => self.state.strangers.too_many(exceeded).into_response(),
+            None => refusal.into_response(),
+        };
+        if let Some((actor_type, id)) = known {
+            let entry = NewEntry {
+                actor_id: Some(id),
+                actor_type: Some(actor_type.as_str()),
+                action: self.operation.to_owned(),
+                ..context.entry()
+            };
+            self.record(entry, path, code).await;
+        } else {
+            strangers::note(&self.state, context, self.operation, route, code);
+        }
+        if let Some(allowance) = allowance {
+            strangers::tell(allowance, answer.headers_mut());
+        }
+        answer
+    }
+
     /// Finds the place and decides.
     async fn admit(
         &self,
@@ -151,8 +192,8 @@ impl Gate {
 
     /// In a transaction of its own, since the refused request has none. A log that cannot be written must not turn a
     /// refusal into something else.
-    async fn record(&self, caller: &Caller, target: String, code: ErrorCode) {
-        let entry = NewEntry { target, code: Some(code.as_str()), ..caller.entry() };
+    async fn record(&self, begun: NewEntry, target: String, code: ErrorCode) {
+        let entry = NewEntry { target, code: Some(code.as_str()), ..begun };
         let written = async {
             let mut tx = self.state.write().await?;
             audit::insert(&mut tx, &entry).await?;

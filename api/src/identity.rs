@@ -146,13 +146,19 @@ async fn find(state: &State, subject: &Subject, context: &Context) -> Result<Sta
             let standing = principals::of_service_account(&mut tx, *id).await?;
             tx.rollback().await?;
             let gone = "The service account is disabled or deleted.";
-            standing.ok_or_else(|| ApiError::new(ErrorCode::TokenInvalid, gone))
+            let refusal =
+                || ApiError::new(ErrorCode::TokenInvalid, gone).about(ActorType::ServiceAccount, *id);
+            standing.ok_or_else(refusal)
         }
         Subject::Node(id) => {
             let mut tx = state.read().await?;
             let standing = principals::of_node(&mut tx, *id).await?;
             tx.rollback().await?;
-            standing.ok_or_else(|| ApiError::new(ErrorCode::TokenInvalid, "The node is not enrolled."))
+            let refusal = || {
+                ApiError::new(ErrorCode::TokenInvalid, "The node is not enrolled.")
+                    .about(ActorType::Node, *id)
+            };
+            standing.ok_or_else(refusal)
         }
         Subject::User { issuer, subject, username } => {
             if let Some(standing) = find_user(state, issuer, subject).await? {

@@ -60,6 +60,7 @@ mod serve;
 mod service_accounts;
 mod signing_keys;
 mod state;
+mod strangers;
 mod submissions;
 mod traces;
 mod uploads;

@@ -29,16 +29,19 @@ use crate::gate::Place;
 use crate::router::{ADMIN, ORGANIZATION, PROJECT, ROOT, Route, routes};
 
 /// Any route may answer these.
-const EVERYWHERE: [ErrorCode; 3] =
-    [ErrorCode::InvalidRequest, ErrorCode::InternalError, ErrorCode::ServiceUnavailable];
+const EVERYWHERE: [ErrorCode; 4] = [
+    ErrorCode::InvalidRequest,
+    ErrorCode::RateLimited,
+    ErrorCode::InternalError,
+    ErrorCode::ServiceUnavailable,
+];
 
 /// Any route behind a gate.
-const GATED: [ErrorCode; 6] = [
+const GATED: [ErrorCode; 5] = [
     ErrorCode::TokenMissing,
     ErrorCode::TokenInvalid,
     ErrorCode::TokenExpired,
     ErrorCode::TokenScopeInvalid,
-    ErrorCode::RateLimited,
     ErrorCode::UpstreamError,
 ];
 
@@ -194,7 +197,8 @@ fn path_param(name: &str) -> ParameterBuilder {
 /// What a route may answer besides success: what it says itself, and what its place and its gate add.
 fn refusals(route: &Route) -> BTreeMap<u16, BTreeSet<ErrorCode>> {
     if route.endpoint.own_errors {
-        return BTreeMap::new();
+        // It comes from before the door, where nobody speaks their protocol yet.
+        return BTreeMap::from([(429, BTreeSet::from([ErrorCode::RateLimited]))]);
     }
     let mut codes = EVERYWHERE.to_vec();
     if route.access != Access::Public {

@@ -31,6 +31,7 @@ use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::gate::{Gate, Place, gate};
 use crate::state::State;
+use crate::strangers::{self, Door};
 use crate::{
     access_credentials, action, allocations, app_instances, artifacts, asyncapi, audit, auth, billing, body,
     catalog, console, edge, entitlements, events, federated_trusts, health, leftovers, manifest_check,
@@ -243,9 +244,12 @@ pub fn router(state: State, extra: Router) -> Router {
             false => router = router.route(&route.path, mounted),
         }
     }
-    router = router.merge(console::routes());
+    router = router.merge(console::routes(&state));
     if extra.has_routes() {
-        let extra = extra.route_layer(middleware::map_response(edge::keep_shape));
+        let door = Door { state: state.clone(), proves_itself: false };
+        let extra = extra
+            .route_layer(middleware::map_response(edge::keep_shape))
+            .route_layer(middleware::from_fn_with_state(door, strangers::door));
         router = router.merge(extra.with_state(()));
     }
     layered(router, slow, state)
@@ -305,11 +309,12 @@ impl Route {
         Route { method, path: format!("{scope}{path}"), place, access: access.into(), endpoint }
     }
 
-    /// The handler behind its gate; a public one has none.
+    /// The handler behind its gate, or behind the door that anybody finds open.
     fn mount(&self, state: &State) -> MethodRouter<State> {
         let handler = self.endpoint.mount(self.filter());
         if self.access == Public {
-            return handler;
+            let door = Door { state: state.clone(), proves_itself: self.endpoint.proves_itself };
+            return handler.route_layer(middleware::from_fn_with_state(door, strangers::door));
         }
         let gate_of = Gate {
             state: state.clone(),

@@ -13,6 +13,7 @@ use domain::ErrorCode;
 use engine::{Engine, Pool};
 use sqlx::PgTransaction;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 use workflows::TaskSigners;
 use workflows::sequencer::Hints;
 
@@ -25,6 +26,7 @@ use crate::metrics::Metrics;
 use crate::node_agent::TaskWatch;
 use crate::places::Places;
 use crate::rate::Limiter;
+use crate::strangers::Strangers;
 
 /// What the binary knows of itself.
 #[derive(Clone, Debug)]
@@ -62,7 +64,10 @@ pub struct Held {
     pub(crate) keys: Keys,
     pub(crate) identity: Arc<Identity>,
     pub(crate) places: Arc<Places>,
-    pub(crate) limiter: Arc<Limiter>,
+    pub(crate) limiter: Arc<Limiter<Uuid>>,
+    pub(crate) strangers: Arc<Strangers>,
+    /// How many proxies of ours stand before this server.
+    pub(crate) proxies: usize,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) console: Console,
     pub(crate) signers: TaskSigners,
@@ -88,6 +93,8 @@ impl State {
             identity: Arc::default(),
             places: Arc::default(),
             limiter: Arc::default(),
+            strangers: Arc::new(Strangers::limited_to(600)),
+            proxies: 0,
             depot: None,
             signers: TaskSigners::new(keys.sealer.clone()),
             tasks: Arc::default(),
@@ -103,6 +110,20 @@ impl State {
     #[must_use]
     pub fn receiving_within(mut self, receive_within: Duration) -> State {
         self.held().receive_within = receive_within;
+        self
+    }
+
+    /// Whoever shows no proof may ask this often a minute, from one address.
+    #[must_use]
+    pub fn limiting_strangers(mut self, per_minute: u32) -> State {
+        self.held().strangers = Arc::new(Strangers::limited_to(per_minute));
+        self
+    }
+
+    /// Believes the last so many entries of `X-Forwarded-For`, which proxies of ours wrote.
+    #[must_use]
+    pub fn behind_proxies(mut self, proxies: usize) -> State {
+        self.held().proxies = proxies;
         self
     }
 

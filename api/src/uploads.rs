@@ -27,6 +27,7 @@ pub(crate) fn look() -> Endpoint {
         .answers_nothing("`Upload-Offset` is the next byte to send.")
         .refuses(&[ErrorCode::UploadNotFound])
         .takes_its_time()
+        .proves_itself()
 }
 
 pub(crate) fn write() -> Endpoint {
@@ -45,6 +46,7 @@ pub(crate) fn write() -> Endpoint {
             ErrorCode::DigestMismatch,
         ])
         .takes_its_time()
+        .proves_itself()
 }
 
 async fn tell(Shared(state): Shared<State>, Path(token): Path<String>) -> Result<Response, ApiError> {

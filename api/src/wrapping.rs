@@ -7,18 +7,23 @@ use axum::extract::{Request, State as Shared};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use clients::wrapping::{Wrapping, token_hash};
+use domain::ErrorCode;
 use serde_json::{Value, json};
+use store::audit::{self, NewEntry};
 use store::wrapped_secrets;
 use uuid::Uuid;
 
 use crate::body;
-use crate::edge::OwnShape;
+use crate::edge::{Context, OwnShape};
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::state::State;
+use crate::strangers;
+
+const UNWRAP: &str = "unwrap_secret";
 
 pub(crate) fn unwrap() -> Endpoint {
-    endpoint("unwrap_secret", "Open a wrapped secret, once", open)
+    endpoint(UNWRAP, "Open a wrapped secret, once", open)
         .answers::<VaultAnswer>(200, "The secret, in `data`; it is gone now.")
         .answers::<VaultErrors>(403, "No client token was sent.")
 }
@@ -42,7 +47,7 @@ where
         .answers::<VaultErrors>(503, "The platform cannot serve this right now.")
 }
 
-async fn open(Shared(state): Shared<State>, request: Request) -> Result<Response, Refused> {
+async fn open(Shared(state): Shared<State>, context: Context, request: Request) -> Result<Response, Refused> {
     let client_token = client_token(request.headers());
     let named = token_in(request).await?;
     // As with Vault, a token in the body alone is not enough: whoever asks must bring one.
@@ -53,10 +58,18 @@ async fn open(Shared(state): Shared<State>, request: Request) -> Result<Response
     let Wrapping::Embedded(wrapper) = &state.depot()?.wrapping else { return Err(Refused::invalid()) };
     let mut tx = state.write().await.map_err(ApiError::from)?;
     let taken = wrapped_secrets::take(&mut tx, &token_hash(&token)).await.map_err(ApiError::from)?;
-    let taken = taken.ok_or_else(Refused::invalid)?;
+    let Some(taken) = taken else {
+        tx.rollback().await.map_err(ApiError::from)?;
+        // A token that was used before is how its owner learns that somebody else was first.
+        strangers::record(&state, &context, UNWRAP, "wrapped_secret".to_owned(), ErrorCode::TokenInvalid)
+            .await;
+        return Err(Refused::invalid());
+    };
     let secret = wrapper.unwrap(&token, &taken.sealed, &taken.purpose);
     let secret = secret.map_err(|fault| ApiError::internal(&fault))?;
     let data: Value = serde_json::from_slice(secret.expose()).map_err(|error| ApiError::internal(&error))?;
+    let opened = NewEntry { action: UNWRAP.to_owned(), target: taken.purpose, ..context.entry() };
+    audit::insert(&mut tx, &opened).await.map_err(ApiError::from)?;
     // Told only once it is gone: an answer that is lost after this is lost for good, and an intent is asked for anew.
     tx.commit().await.map_err(ApiError::from)?;
     Ok(answer(data))

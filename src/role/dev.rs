@@ -216,12 +216,12 @@ impl Start<'_> {
         let server = format!("http://{address}");
         let issuer = Issuer::open(self.data, &server, Arc::new(SystemClock))?;
         let auth = keys::complete(&self.config.auth, self.data, &issuer, &server)?;
-        let (keys, receive_within) = (wire::keys(&auth, address)?, self.config.server.receive_within);
+        let (keys, server) = (wire::keys(&auth, address)?, self.config.server.clone());
         let own = config::ArtifactStore::folder(&self.data.path.join("artifact-store"));
         let store = self.config.artifact_store.as_ref().unwrap_or(&own);
         let depot = wire::depot(registry, self.config.vault.as_ref(), Some(store), &auth)?;
         let console = wire::console(&auth, &keys, true)?;
-        Ok(Front { listener, receive_within, keys, depot, console, beside: issuer.routes() })
+        Ok(Front { listener, server, keys, depot, console, beside: issuer.routes() })
     }
 
     fn tell(&self, ready: &Ready) -> Result<(), Failure> {

@@ -91,7 +91,7 @@ async fn probes(config: &Config) -> Result<Face, Failure> {
 async fn front(config: &Config) -> Result<Front, Failure> {
     let listener = bind(config.server.listen).await?;
     let address = listener.local_addr().map_err(Failure::server)?;
-    let (keys, receive_within) = (wire::keys(&config.auth, address)?, config.server.receive_within);
+    let (keys, server) = (wire::keys(&config.auth, address)?, config.server.clone());
     let depot = wire::depot(
         config.registry.as_ref(),
         config.vault.as_ref(),
@@ -99,7 +99,7 @@ async fn front(config: &Config) -> Result<Front, Failure> {
         &config.auth,
     )?;
     let console = wire::console(&config.auth, &keys, config.auth.loopback_http)?;
-    Ok(Front { listener, receive_within, keys, depot, console, beside: Router::new() })
+    Ok(Front { listener, server, keys, depot, console, beside: Router::new() })
 }
 
 /// The running parts of one process, for `serve` and `dev` alike.

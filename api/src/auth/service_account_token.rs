@@ -21,6 +21,7 @@ use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::identity::refused;
 use crate::state::State;
+use crate::strangers;
 
 const ACTION: &str = "issue_service_account_token";
 
@@ -51,8 +52,11 @@ async fn token(
         }
         Err(refusal) => {
             tx.rollback().await?;
-            if refusal.code.status() == 401 {
-                record_denial(&state, entry, refusal.code).await?;
+            match (refusal.code.status(), known) {
+                (401, Some(_)) => record_denial(&state, entry, refusal.code).await?,
+                // Whoever makes up accounts makes up as many as they like.
+                (401, None) => strangers::record(&state, &context, ACTION, entry.target, refusal.code).await,
+                _ => {}
             }
             Err(refusal)
         }

@@ -22,6 +22,7 @@ use crate::edge::{Context, OwnShape};
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::state::State;
+use crate::strangers;
 
 const ACTION: &str = "exchange_token";
 const GRANT: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
@@ -143,11 +144,16 @@ async fn deny(
     asked: Uuid,
     refusal: &Refused,
 ) -> Result<(), ApiError> {
+    let target = format!("federated_trust:{asked}");
+    let Some(trust) = trust else {
+        strangers::record(state, context, ACTION, target, ErrorCode::TokenInvalid).await;
+        return Ok(());
+    };
     let entry = NewEntry {
-        org_id: trust.map(|trust| trust.org_id),
-        project_id: trust.map(|trust| trust.project_id),
+        org_id: Some(trust.org_id),
+        project_id: Some(trust.project_id),
         action: ACTION.to_owned(),
-        target: format!("federated_trust:{asked}"),
+        target,
         reason: Some(refusal.description.clone()),
         ..context.entry()
     };

@@ -13,9 +13,12 @@ use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::nodes::hash;
 use crate::state::State;
+use crate::strangers;
+
+const ACTION: &str = "enroll_node";
 
 pub(crate) fn enroll() -> Endpoint {
-    Endpoint::new("enroll_node", "Register a node's own key with its one-time token", register)
+    Endpoint::new(ACTION, "Register a node's own key with its one-time token", register)
         .body::<Enrol>()
         .answers::<Enrolled>(200, "Who the node is, and by which keys it believes tasks.")
         .refuses(&[ErrorCode::TokenInvalid])
@@ -44,12 +47,13 @@ async fn register(
     let Some(node) = node else {
         tx.rollback().await?;
         let refused = "The enrolment token is unknown, was used, or has expired.";
-        return Err(ApiError::new(ErrorCode::TokenInvalid, refused).told_as_denial());
+        strangers::record(&state, &context, ACTION, "node".to_owned(), ErrorCode::TokenInvalid).await;
+        return Err(ApiError::new(ErrorCode::TokenInvalid, refused));
     };
     let entry = NewEntry {
         actor_id: Some(node.id),
         actor_type: Some(ActorType::Node.as_str()),
-        action: "enroll_node".to_owned(),
+        action: ACTION.to_owned(),
         target: format!("node:{}", node.id),
         after: Some(serde_json::json!({ "key_id": key.id(), "driver": asked.driver })),
         ..context.entry()

@@ -16,17 +16,21 @@ use uuid::Uuid;
 
 use super::Said;
 use crate::auth::UNCACHED;
+use crate::edge::Context;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::identity::refused;
 use crate::path::Id;
 use crate::state::State;
+use crate::strangers;
+
+const ACTION: &str = "issue_node_token";
 
 /// A node asks again before it is over; a key that is taken from it ends its tokens at once.
 const LIFETIME: TimeDelta = TimeDelta::minutes(15);
 
 pub(crate) fn token() -> Endpoint {
-    Endpoint::new("issue_node_token", "A short-lived token for the holder of a node's key", issue)
+    Endpoint::new(ACTION, "A short-lived token for the holder of a node's key", issue)
         .body::<GetToken>()
         .answers::<NodeToken>(200, "The token.")
         .refuses(&[ErrorCode::TokenInvalid, ErrorCode::TokenExpired, ErrorCode::TokenScopeInvalid])
@@ -34,12 +38,19 @@ pub(crate) fn token() -> Endpoint {
 
 async fn issue(
     Shared(state): Shared<State>,
+    context: Context,
     id: Id,
     Said(asked): Said<GetToken>,
 ) -> Result<Response, ApiError> {
     let node = id.or(ErrorCode::TokenInvalid)?;
     let mut tx = state.write().await?;
-    prove(&state, &mut tx, node, &asked).await?;
+    if let Err(refusal) = prove(&state, &mut tx, node, &asked).await {
+        tx.rollback().await?;
+        if refusal.code.status() == 401 {
+            strangers::record(&state, &context, ACTION, format!("node:{node}"), refusal.code).await;
+        }
+        return Err(refusal);
+    }
     tx.commit().await?;
     let bearer = Bearer {
         subject: node,

@@ -6,7 +6,6 @@ use utoipa::openapi::header::{Header, HeaderBuilder};
 use utoipa::openapi::response::Response;
 use utoipa::openapi::schema::{Object, Ref, Schema, Type};
 
-use crate::access::Access;
 use crate::endpoint::text;
 use crate::router::Route;
 
@@ -40,10 +39,7 @@ pub(super) fn described() -> Vec<(&'static str, Header)> {
 
 /// Refers to the headers that this answer of the route carries.
 pub(super) fn complete(answer: &mut Response, status: u16, route: &Route) {
-    let mut names = vec!["X-Request-ID", "X-Correlation-ID"];
-    if route.access != Access::Public && status != 401 {
-        names.extend(["RateLimit-Policy", "RateLimit"]);
-    }
+    let mut names = vec!["X-Request-ID", "X-Correlation-ID", "RateLimit-Policy", "RateLimit"];
     if route.is_mutation() && status < 300 {
         names.push("Idempotent-Replayed");
     }

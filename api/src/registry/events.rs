@@ -9,23 +9,34 @@ use sha2::Sha256;
 use store::registry_pushes::{self, Push};
 
 use crate::body;
+use crate::edge::Context;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::state::State;
+use crate::strangers;
+
+const ACTION: &str = "notify_of_registry_events";
 
 pub(crate) fn events() -> Endpoint {
-    Endpoint::new("notify_of_registry_events", "Take note of what happened in the registry", take_note)
+    Endpoint::new(ACTION, "Take note of what happened in the registry", take_note)
         .body::<RegistryNotification>()
         .header("Authorization", "Bearer: the secret of the registry's configuration.")
         .answers_nothing("Noted.")
         .refuses(&[ErrorCode::TokenInvalid])
+        .proves_itself()
 }
 
-async fn take_note(Shared(state): Shared<State>, request: Request) -> Result<StatusCode, ApiError> {
+async fn take_note(
+    Shared(state): Shared<State>,
+    context: Context,
+    request: Request,
+) -> Result<StatusCode, ApiError> {
     let registry = &state.depot()?.registry;
     let secret = registry.events_secret().map(|secret| secret.expose().as_str());
     if !is_shown(secret, request.headers()) {
-        return Err(ApiError::plain(ErrorCode::TokenInvalid));
+        let (target, code) = ("registry".to_owned(), ErrorCode::TokenInvalid);
+        strangers::record(&state, &context, ACTION, target, code).await;
+        return Err(ApiError::plain(code));
     }
     let bytes = body::bytes(request).await?;
     let told: RegistryNotification = serde_json::from_slice(&bytes).map_err(|_| {

@@ -11,20 +11,24 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use chrono::TimeDelta;
 use clients::registry::{Access, Action, Scope};
+use domain::ErrorCode;
 use sha2::{Digest, Sha256};
 use store::registry_credentials::{self, Credential};
 use uuid::Uuid;
 
-use crate::edge::OwnShape;
+use crate::edge::{Context, OwnShape};
 use crate::endpoint::{Endpoint, text};
 use crate::error::ApiError;
 use crate::state::State;
+use crate::strangers;
+
+const ACTION: &str = "issue_registry_token";
 
 const PULL: [Action; 1] = [Action::Pull];
 const PUSH: [Action; 2] = [Action::Pull, Action::Push];
 
 pub(crate) fn token() -> Endpoint {
-    Endpoint::new("issue_registry_token", "A token for the image registry, for an intent's credential", issue)
+    Endpoint::new(ACTION, "A token for the image registry, for an intent's credential", issue)
         .of_another_protocol()
         .query("service", text(), "The registry that asks.")
         .query("scope", text(), "`repository:NAME:ACTIONS`; may be repeated, and absent for a mere login.")
@@ -41,6 +45,7 @@ pub(crate) fn token() -> Endpoint {
 
 async fn issue(
     Shared(state): Shared<State>,
+    context: Context,
     Query(asked): Query<Vec<(String, String)>>,
     headers: HeaderMap,
 ) -> Result<Response, Refused> {
@@ -53,7 +58,11 @@ async fn issue(
             "this is another registry's name",
         ));
     }
-    let credential = credential(&state, &headers).await?.ok_or_else(Refused::stranger)?;
+    let Some(credential) = credential(&state, &headers).await? else {
+        let target = "registry".to_owned();
+        strangers::record(&state, &context, ACTION, target, ErrorCode::TokenInvalid).await;
+        return Err(Refused::stranger());
+    };
     let reach = Access::to(&credential.repository, if credential.may_push { &PUSH } else { &PULL });
     let granted: Vec<Access> =
         named("scope").flat_map(Scope::parse_all).filter_map(|scope| reach.grant(&scope)).collect();
