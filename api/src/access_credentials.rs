@@ -17,6 +17,7 @@ use uuid::Uuid;
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::etag::{IfMatch, Tagged};
 use crate::mutation::{Answer, Change, Mutation};
 use crate::paging::Paging;
 use crate::params::Params;
@@ -31,10 +32,21 @@ pub(crate) fn list() -> Endpoint {
         .answers_page::<AccessCredential>("A page of credentials, revoked ones included; never what they hold.")
 }
 
+pub(crate) fn show() -> Endpoint {
+    Endpoint::new("get_access_credential", "A credential, without what it holds", one)
+        .answers::<AccessCredential>(
+            200,
+            "The credential; the `ETag` header is a strong tag of this very body.",
+        )
+        .tagged()
+        .refuses(&[MISSING])
+}
+
 pub(crate) fn create() -> Endpoint {
     Endpoint::new("create_access_credential", "Give a secret into the platform's custody", make)
         .body::<NewAccessCredential>()
         .answers::<AccessCredential>(201, "The credential, without what it holds.")
+        .tagged()
         .refuses(&[ErrorCode::AlreadyExists])
 }
 
@@ -44,23 +56,28 @@ pub(crate) fn rotate() -> Endpoint {
         "Replace the secret for everything that is launched from now on",
         turn,
     )
+    .header("If-Match", "Only if the credential still has this tag.")
     .body::<RotateAccessCredential>()
     .answers::<AccessCredential>(200, "The credential, one version further.")
-    .refuses(&[MISSING, ErrorCode::StateConflict])
+    .tagged()
+    .refuses(&[MISSING, ErrorCode::StateConflict, ErrorCode::PreconditionFailed])
 }
 
 pub(crate) fn deliver() -> Endpoint {
     Endpoint::new("deliver_access_credential", "Hand the secret over, wrapped, to be fetched once", hand_over)
+        .header("If-Match", "Only if the credential still has this tag.")
         .body::<DeliverAccessCredential>()
         .answers::<DeliveredAccessCredential>(200, "A token that opens the secret once, told this once.")
-        .refuses(&[MISSING, ErrorCode::StateConflict])
+        .refuses(&[MISSING, ErrorCode::StateConflict, ErrorCode::PreconditionFailed])
 }
 
 pub(crate) fn revoke() -> Endpoint {
     Endpoint::new("revoke_access_credential", "Forget the secret; nothing is launched with it any more", end)
+        .header("If-Match", "Only if the credential still has this tag.")
         .body::<Operate>()
         .answers::<AccessCredential>(200, "The credential, revoked.")
-        .refuses(&[MISSING])
+        .tagged()
+        .refuses(&[MISSING, ErrorCode::PreconditionFailed])
 }
 
 async fn all(
@@ -74,6 +91,20 @@ async fn all(
     let rows = table::list(&mut tx, place(&caller)?.1, paging.slice()).await?;
     tx.rollback().await?;
     Ok(Json(paging.page(rows, |row| row.id, shown)))
+}
+
+async fn one(
+    Shared(state): Shared<State>,
+    caller: Caller,
+    id: Id,
+    params: Params,
+) -> Result<Tagged<AccessCredential>, ApiError> {
+    params.finish()?;
+    let missing = MISSING;
+    let mut tx = state.read().await?;
+    let found = table::find(&mut tx, place(&caller)?.1, id.or(missing)?).await?;
+    tx.rollback().await?;
+    found.map(|row| Tagged(shown(row))).ok_or_else(|| ApiError::plain(missing))
 }
 
 async fn make(
@@ -95,29 +126,33 @@ async fn make(
     let made = shown(table::insert(&mut change.tx, &new).await?);
     let location = format!("/api/v1/projects/{project_id}/access-credentials/{id}");
     let told = Change::of("access_credential", id).to(&made);
-    change.commit(told, Answer::created(location, &made)?).await
+    change.commit(told, Answer::created(location, &made)?.tagged()).await
 }
 
 async fn turn(
     Shared(state): Shared<State>,
     id: Id,
+    if_match: IfMatch,
     mut change: Mutation<RotateAccessCredential>,
 ) -> Result<Response, ApiError> {
     let before = in_custody(&mut change.tx, &change.caller, id).await?;
+    if_match.require(&before)?;
     let sealed = seal(&state, before.id, &change.body.value)?;
     let after = shown(table::rotate(&mut change.tx, before.id, &sealed).await?);
     let reason = change.body.reason.take();
     let told = Change::of("access_credential", after.id).from(&before).to(&after).because(reason);
-    change.commit(told, Answer::ok(&after)?).await
+    change.commit(told, Answer::ok(&after)?.tagged()).await
 }
 
 async fn hand_over(
     Shared(state): Shared<State>,
     id: Id,
+    if_match: IfMatch,
     mut change: Mutation<DeliverAccessCredential>,
 ) -> Result<Response, ApiError> {
     let depot = state.depot()?;
     let kept = in_custody(&mut change.tx, &change.caller, id).await?;
+    if_match.require(&kept)?;
     let sealed = table::sealed(&mut change.tx, kept.project_id, kept.id).await?;
     let sealed = sealed.ok_or_else(|| ApiError::internal(&"a credential in custody has no seal"))?;
     let value = open(&state, kept.id, &sealed)?;
@@ -138,12 +173,13 @@ async fn hand_over(
     change.commit(told, Answer::ok(&answer)?.once(&["credential.token"])).await
 }
 
-async fn end(id: Id, mut change: Mutation<Operate>) -> Result<Response, ApiError> {
+async fn end(id: Id, if_match: IfMatch, mut change: Mutation<Operate>) -> Result<Response, ApiError> {
     let before = found(&mut change.tx, &change.caller, id).await?;
+    if_match.require(&before)?;
     let after = shown(table::revoke(&mut change.tx, before.id).await?);
     let reason = change.body.reason.take();
     let told = Change::of("access_credential", after.id).from(&before).to(&after).because(reason);
-    change.commit(told, Answer::ok(&after)?).await
+    change.commit(told, Answer::ok(&after)?.tagged()).await
 }
 
 async fn found(conn: &mut PgConnection, caller: &Caller, id: Id) -> Result<AccessCredential, ApiError> {

@@ -15,6 +15,7 @@ use uuid::Uuid;
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::etag::{IfMatch, Tagged};
 use crate::mutation::{Answer, Change, Mutation};
 use crate::paging::Paging;
 use crate::params::Params;
@@ -27,18 +28,27 @@ pub(crate) fn list() -> Endpoint {
         .answers_page::<FederatedTrust>("A page of trusts.")
 }
 
+pub(crate) fn show() -> Endpoint {
+    Endpoint::new("get_federated_trust", "Whose tokens are accepted, and for which account", one)
+        .answers::<FederatedTrust>(200, "The trust; the `ETag` header is a strong tag of this very body.")
+        .tagged()
+        .refuses(&[ErrorCode::FederatedTrustNotFound])
+}
+
 pub(crate) fn create() -> Endpoint {
     Endpoint::new("create_federated_trust", "Accept an outside issuer's tokens for a service account", make)
         .body::<NewFederatedTrust>()
         .answers::<FederatedTrust>(201, "The trust; its id is the `audience` of a token exchange.")
+        .tagged()
         .refuses(&[ErrorCode::ServiceAccountNotFound, ErrorCode::AlreadyExists])
 }
 
 pub(crate) fn delete() -> Endpoint {
     Endpoint::new("delete_federated_trust", "Accept those tokens no longer", remove)
+        .header("If-Match", "Only if the trust still has this tag.")
         .body::<Operate>()
         .answers_nothing("Deleted; tokens exchanged before stay good until they expire.")
-        .refuses(&[ErrorCode::FederatedTrustNotFound])
+        .refuses(&[ErrorCode::FederatedTrustNotFound, ErrorCode::PreconditionFailed])
 }
 
 async fn all(
@@ -52,6 +62,21 @@ async fn all(
     let rows = federated_trusts::list(&mut tx, project(&caller)?, paging.slice()).await?;
     tx.rollback().await?;
     Ok(Json(paging.page(rows, |row| row.id, shown)))
+}
+
+async fn one(
+    Shared(state): Shared<State>,
+    caller: Caller,
+    id: Id,
+    params: Params,
+) -> Result<Tagged<FederatedTrust>, ApiError> {
+    params.finish()?;
+    let missing = ErrorCode::FederatedTrustNotFound;
+    let mut tx = state.read().await?;
+    let found = federated_trusts::find(&mut tx, id.or(missing)?).await?;
+    let found = found.filter(|trust| caller.scope.project() == Some(trust.project_id));
+    tx.rollback().await?;
+    found.map(|row| Tagged(shown(row))).ok_or_else(|| ApiError::plain(missing))
 }
 
 async fn make(
@@ -88,16 +113,18 @@ async fn make(
     };
     let made = shown(federated_trusts::insert(&mut change.tx, &new).await?);
     let location = format!("/api/v1/projects/{project_id}/federated-trusts/{}", made.id);
-    let answer = Answer::created(location, &made)?;
+    let answer = Answer::created(location, &made)?.tagged();
     change.commit(Change::of("federated_trust", made.id).to(&made), answer).await
 }
 
-async fn remove(id: Id, mut change: Mutation<Operate>) -> Result<Response, ApiError> {
+async fn remove(id: Id, if_match: IfMatch, mut change: Mutation<Operate>) -> Result<Response, ApiError> {
     let missing = ErrorCode::FederatedTrustNotFound;
     let project = project(&change.caller)?;
     let found = federated_trusts::find(&mut change.tx, id.or(missing)?).await?;
     let before = found.filter(|trust| trust.project_id == project).map(shown);
     let before = before.ok_or_else(|| ApiError::plain(missing))?;
+    // A trust never changes, so what was read is what is deleted.
+    if_match.require(&before)?;
     federated_trusts::delete(&mut change.tx, before.id).await?;
     let reason = change.body.reason.take();
     let told = Change::of("federated_trust", before.id).from(&before).because(reason);

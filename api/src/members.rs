@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
-use crate::etag::IfMatch;
+use crate::etag::{IfMatch, Tagged};
 use crate::mutation::{Answer, Change, Mutation};
 use crate::paging::Paging;
 use crate::params::Params;
@@ -25,6 +25,13 @@ use crate::state::State;
 pub(crate) fn list() -> Endpoint {
     Endpoint::new("list_members", "Who belongs here, and as what", all)
         .answers_page::<Member>("A page of members.")
+}
+
+pub(crate) fn show() -> Endpoint {
+    Endpoint::new("get_member", "A member", one)
+        .answers::<Member>(200, "The member; the `ETag` header is a strong tag of this very body.")
+        .tagged()
+        .refuses(&[ErrorCode::MemberNotFound])
 }
 
 pub(crate) fn create() -> Endpoint {
@@ -64,6 +71,20 @@ async fn all(
     let rows = memberships::list(&mut tx, caller.scope, paging.slice()).await?;
     tx.rollback().await?;
     Ok(Json(paging.page(rows, |row| row.id, shown)))
+}
+
+async fn one(
+    Shared(state): Shared<State>,
+    caller: Caller,
+    id: Id,
+    params: Params,
+) -> Result<Tagged<Member>, ApiError> {
+    params.finish()?;
+    let missing = ErrorCode::MemberNotFound;
+    let mut tx = state.read().await?;
+    let found = memberships::find(&mut tx, caller.scope, id.or(missing)?).await?;
+    tx.rollback().await?;
+    found.map(|row| Tagged(shown(row))).ok_or_else(|| ApiError::plain(missing))
 }
 
 async fn add(mut change: Mutation<NewMember>) -> Result<Response, ApiError> {

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
-use crate::etag::IfMatch;
+use crate::etag::{IfMatch, Tagged};
 use crate::mutation::{Answer, Change, Mutation};
 use crate::paging::Paging;
 use crate::params::Params;
@@ -22,6 +22,16 @@ use crate::state::State;
 pub(crate) fn list() -> Endpoint {
     Endpoint::new("list_organizations", "Every organization", all)
         .answers_page::<Organization>("A page of organizations.")
+}
+
+pub(crate) fn show() -> Endpoint {
+    Endpoint::new("get_organization", "An organization", one)
+        .answers::<Organization>(
+            200,
+            "The organization; the `ETag` header is a strong tag of this very body.",
+        )
+        .tagged()
+        .refuses(&[ErrorCode::OrganizationNotFound])
 }
 
 pub(crate) fn create() -> Endpoint {
@@ -52,6 +62,20 @@ async fn all(
     let rows = organizations::list(&mut tx, paging.slice()).await?;
     tx.rollback().await?;
     Ok(Json(paging.page(rows, |row| row.id, shown)))
+}
+
+async fn one(
+    Shared(state): Shared<State>,
+    _: Caller,
+    id: Id,
+    params: Params,
+) -> Result<Tagged<Organization>, ApiError> {
+    params.finish()?;
+    let missing = ErrorCode::OrganizationNotFound;
+    let mut tx = state.read().await?;
+    let found = organizations::find(&mut tx, id.or(missing)?).await?;
+    tx.rollback().await?;
+    found.map(|row| Tagged(shown(row))).ok_or_else(|| ApiError::plain(missing))
 }
 
 async fn make(mut change: Mutation<NewOrganization>) -> Result<Response, ApiError> {

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::caller::Caller;
 use crate::endpoint::{Endpoint, text_as};
 use crate::error::ApiError;
-use crate::etag::IfMatch;
+use crate::etag::{IfMatch, Tagged};
 use crate::mutation::{Answer, Change, Mutation};
 use crate::paging::Paging;
 use crate::params::Params;
@@ -24,6 +24,13 @@ pub(crate) fn list() -> Endpoint {
     Endpoint::new("list_projects", "Every project", all)
         .query("org_id", text_as(KnownFormat::Uuid), "Only projects of this organization.")
         .answers_page::<Project>("A page of projects.")
+}
+
+pub(crate) fn show() -> Endpoint {
+    Endpoint::new("get_project", "A project", one)
+        .answers::<Project>(200, "The project; the `ETag` header is a strong tag of this very body.")
+        .tagged()
+        .refuses(&[ErrorCode::ProjectNotFound])
 }
 
 pub(crate) fn create() -> Endpoint {
@@ -55,6 +62,20 @@ async fn all(
     let rows = projects::list(&mut tx, org, paging.slice()).await?;
     tx.rollback().await?;
     Ok(Json(paging.page(rows, |row| row.id, shown)))
+}
+
+async fn one(
+    Shared(state): Shared<State>,
+    _: Caller,
+    id: Id,
+    params: Params,
+) -> Result<Tagged<Project>, ApiError> {
+    params.finish()?;
+    let missing = ErrorCode::ProjectNotFound;
+    let mut tx = state.read().await?;
+    let found = projects::find(&mut tx, id.or(missing)?).await?;
+    tx.rollback().await?;
+    found.map(|row| Tagged(shown(row))).ok_or_else(|| ApiError::plain(missing))
 }
 
 async fn make(mut change: Mutation<NewProject>) -> Result<Response, ApiError> {

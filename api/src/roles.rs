@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
-use crate::etag::IfMatch;
+use crate::etag::{IfMatch, Tagged};
 use crate::mutation::{Answer, Change, Mutation};
 use crate::paging::Paging;
 use crate::params::Params;
@@ -23,6 +23,13 @@ use crate::state::State;
 
 pub(crate) fn list() -> Endpoint {
     Endpoint::new("list_roles", "The organization's own roles", all).answers_page::<Role>("A page of roles.")
+}
+
+pub(crate) fn show() -> Endpoint {
+    Endpoint::new("get_role", "A custom role", one)
+        .answers::<Role>(200, "The role; the `ETag` header is a strong tag of this very body.")
+        .tagged()
+        .refuses(&[ErrorCode::RoleNotFound])
 }
 
 pub(crate) fn create() -> Endpoint {
@@ -65,6 +72,20 @@ async fn all(
     let rows = custom_roles::list(&mut tx, organization(&caller)?, paging.slice()).await?;
     tx.rollback().await?;
     Ok(Json(paging.page(rows, |row| row.id, shown)))
+}
+
+async fn one(
+    Shared(state): Shared<State>,
+    caller: Caller,
+    id: Id,
+    params: Params,
+) -> Result<Tagged<Role>, ApiError> {
+    params.finish()?;
+    let missing = ErrorCode::RoleNotFound;
+    let mut tx = state.read().await?;
+    let found = custom_roles::find(&mut tx, organization(&caller)?, id.or(missing)?).await?;
+    tx.rollback().await?;
+    found.map(|row| Tagged(shown(row))).ok_or_else(|| ApiError::plain(missing))
 }
 
 async fn make(mut change: Mutation<NewRole>) -> Result<Response, ApiError> {

@@ -11,6 +11,7 @@ use engine::{Missed, OperateError, ScheduleView};
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::etag::{IfMatch, Tagged};
 use crate::mutation::{Answer, Change, Mutation};
 use crate::params::Params;
 use crate::state::State;
@@ -21,6 +22,13 @@ pub(crate) fn list() -> Endpoint {
         .answers_page::<Schedule>("All schedules on one page.")
 }
 
+pub(crate) fn show() -> Endpoint {
+    Endpoint::new("get_schedule", "A schedule", one)
+        .answers::<Schedule>(200, "The schedule; the `ETag` header is a strong tag of this very body.")
+        .tagged()
+        .refuses(&[ErrorCode::ScheduleNotFound])
+}
+
 pub(crate) fn run() -> Endpoint {
     operation("run_schedule", "Start a schedule's workflow now, beside its ticks", start)
         .answers::<WorkflowHandle>(202, "Started; `Location` is where to follow the run.")
@@ -29,12 +37,18 @@ pub(crate) fn run() -> Endpoint {
 
 pub(crate) fn pause() -> Endpoint {
     operation("pause_schedule", "Let ticks pass without starting anything", hold)
+        .header("If-Match", "Only if the schedule still has this tag.")
         .answers::<Schedule>(200, "The schedule, paused.")
+        .tagged()
+        .refuses(&[ErrorCode::PreconditionFailed])
 }
 
 pub(crate) fn resume() -> Endpoint {
     operation("resume_schedule", "Start at the next tick again", release)
+        .header("If-Match", "Only if the schedule still has this tag.")
         .answers::<Schedule>(200, "The schedule, ticking.")
+        .tagged()
+        .refuses(&[ErrorCode::PreconditionFailed])
 }
 
 fn operation<H, T>(name: &'static str, summary: &'static str, handler: H) -> Endpoint
@@ -59,6 +73,19 @@ async fn all(
     Ok(Json(Page { items: schedules.into_iter().map(shown).collect(), next_cursor: None }))
 }
 
+async fn one(
+    Shared(state): Shared<State>,
+    _: Caller,
+    Path(name): Path<String>,
+    params: Params,
+) -> Result<Tagged<Schedule>, ApiError> {
+    params.finish()?;
+    let mut tx = state.read().await?;
+    let found = state.engine.schedules(&mut tx).await?.into_iter().find(|view| view.name == name);
+    tx.rollback().await?;
+    found.map(|view| Tagged(shown(view))).ok_or_else(|| ApiError::plain(ErrorCode::ScheduleNotFound))
+}
+
 async fn start(
     Shared(state): Shared<State>,
     Path(name): Path<String>,
@@ -79,24 +106,31 @@ async fn start(
 async fn hold(
     Shared(state): Shared<State>,
     Path(name): Path<String>,
+    if_match: IfMatch,
     mut change: Mutation<Operate>,
 ) -> Result<Response, ApiError> {
+    let before = shown(state.engine.hold_schedule(&mut change.tx, &name).await.map_err(refused)?);
+    if_match.require(&before)?;
     let asker = change.caller.asker(change.body.reason.take());
     let held = state.engine.pause_schedule(&mut change.tx, &name, &asker).await.map_err(refused)?;
     let held = shown(held);
-    change.commit(Change::of("schedule", &name).to(&held).because(asker.reason), Answer::ok(&held)?).await
+    let told = Change::of("schedule", &name).from(&before).to(&held).because(asker.reason);
+    change.commit(told, Answer::ok(&held)?.tagged()).await
 }
 
 async fn release(
     Shared(state): Shared<State>,
     Path(name): Path<String>,
+    if_match: IfMatch,
     mut change: Mutation<Operate>,
 ) -> Result<Response, ApiError> {
+    let before = shown(state.engine.hold_schedule(&mut change.tx, &name).await.map_err(refused)?);
+    if_match.require(&before)?;
     let asker = change.caller.asker(change.body.reason.take());
     let going = state.engine.resume_schedule(&mut change.tx, &name, &asker).await.map_err(refused)?;
     let going = shown(going);
-    let told = Change::of("schedule", &name).to(&going).because(asker.reason);
-    let answer = change.commit(told, Answer::ok(&going)?).await?;
+    let told = Change::of("schedule", &name).from(&before).to(&going).because(asker.reason);
+    let answer = change.commit(told, Answer::ok(&going)?.tagged()).await?;
     state.engine.wake();
     Ok(answer)
 }

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::etag::{IfMatch, Tagged};
 use crate::mutation::{Answer, Change, Mutation};
 use crate::paging::Paging;
 use crate::params::Params;
@@ -26,18 +27,28 @@ pub(crate) fn list() -> Endpoint {
         .answers_page::<SigningKey>("A page of signing keys, retired ones included.")
 }
 
+pub(crate) fn show() -> Endpoint {
+    Endpoint::new("get_signing_key", "A signing key", one)
+        .answers::<SigningKey>(200, "The key; the `ETag` header is a strong tag of this very body.")
+        .tagged()
+        .refuses(&[ErrorCode::SigningKeyNotFound])
+}
+
 pub(crate) fn create() -> Endpoint {
     Endpoint::new("create_signing_key", "Accept the signatures of a key", make)
         .body::<NewSigningKey>()
         .answers::<SigningKey>(201, "The key.")
+        .tagged()
         .refuses(&[ErrorCode::AlreadyExists])
 }
 
 pub(crate) fn retire() -> Endpoint {
     Endpoint::new("retire_signing_key", "Accept nothing new of a key", end)
+        .header("If-Match", "Only if the key still has this tag.")
         .body::<Operate>()
         .answers::<SigningKey>(200, "The key, retired.")
-        .refuses(&[ErrorCode::SigningKeyNotFound])
+        .tagged()
+        .refuses(&[ErrorCode::SigningKeyNotFound, ErrorCode::PreconditionFailed])
 }
 
 async fn all(
@@ -51,6 +62,20 @@ async fn all(
     let rows = table::list(&mut tx, place(&caller)?.1, paging.slice()).await?;
     tx.rollback().await?;
     Ok(Json(paging.page(rows, |row| row.id, shown)))
+}
+
+async fn one(
+    Shared(state): Shared<State>,
+    caller: Caller,
+    id: Id,
+    params: Params,
+) -> Result<Tagged<SigningKey>, ApiError> {
+    params.finish()?;
+    let missing = ErrorCode::SigningKeyNotFound;
+    let mut tx = state.read().await?;
+    let found = table::find(&mut tx, place(&caller)?.1, id.or(missing)?).await?;
+    tx.rollback().await?;
+    found.map(|row| Tagged(shown(row))).ok_or_else(|| ApiError::plain(missing))
 }
 
 async fn make(mut change: Mutation<NewSigningKey>) -> Result<Response, ApiError> {
@@ -69,18 +94,19 @@ async fn make(mut change: Mutation<NewSigningKey>) -> Result<Response, ApiError>
     let key = shown(table::insert(&mut change.tx, &new).await?);
     let location = format!("/api/v1/projects/{project_id}/signing-keys/{}", key.id);
     let told = Change::of("signing_key", key.id).to(&key);
-    change.commit(told, Answer::created(location, &key)?).await
+    change.commit(told, Answer::created(location, &key)?.tagged()).await
 }
 
-async fn end(id: Id, mut change: Mutation<Operate>) -> Result<Response, ApiError> {
+async fn end(id: Id, if_match: IfMatch, mut change: Mutation<Operate>) -> Result<Response, ApiError> {
     let missing = ErrorCode::SigningKeyNotFound;
     let project = place(&change.caller)?.1;
     let before = table::find_locked(&mut change.tx, project, id.or(missing)?).await?;
     let before = shown(before.ok_or_else(|| ApiError::plain(missing))?);
+    if_match.require(&before)?;
     let after = shown(table::retire(&mut change.tx, before.id).await?);
     let reason = change.body.reason.take();
     let told = Change::of("signing_key", after.id).from(&before).to(&after).because(reason);
-    change.commit(told, Answer::ok(&after)?).await
+    change.commit(told, Answer::ok(&after)?.tagged()).await
 }
 
 fn place(caller: &Caller) -> Result<(Uuid, Uuid), ApiError> {

@@ -114,6 +114,19 @@ impl Engine {
         .await
     }
 
+    /// Held still until the transaction ends, so that what was compared with it stays true.
+    pub async fn hold_schedule(
+        &self,
+        conn: &mut PgConnection,
+        name: &str,
+    ) -> Result<ScheduleView, OperateError> {
+        sqlx::query!("select name from engine.schedule where name = $1 for update", name)
+            .fetch_optional(&mut *conn)
+            .await?
+            .ok_or(OperateError::NotFound)?;
+        self.schedules(conn).await?.into_iter().find(|s| s.name == name).ok_or(OperateError::NotFound)
+    }
+
     /// Fires once, now, whatever the cron says.
     pub async fn run_schedule(
         &self,

@@ -75,6 +75,22 @@ pub async fn list(
     .await
 }
 
+pub async fn find(
+    conn: &mut PgConnection,
+    project: Uuid,
+    id: Uuid,
+) -> sqlx::Result<Option<AccessCredential>> {
+    sqlx::query_as!(
+        AccessCredential,
+        "select id, org_id, project_id, name, kind, version, created_by, created_at, rotated_at, revoked_at
+         from access_credentials where project_id = $1 and id = $2",
+        project,
+        id
+    )
+    .fetch_optional(conn)
+    .await
+}
+
 pub async fn find_locked(
     conn: &mut PgConnection,
     project: Uuid,

@@ -67,6 +67,18 @@ pub async fn named(conn: &mut PgConnection, org_id: Uuid, name: &str) -> sqlx::R
     .await
 }
 
+pub async fn find(conn: &mut PgConnection, org_id: Uuid, id: Uuid) -> sqlx::Result<Option<CustomRole>> {
+    sqlx::query_as!(
+        CustomRole,
+        "select id, org_id, name, permissions, created_at, updated_at from custom_roles
+         where org_id = $1 and id = $2",
+        org_id,
+        id
+    )
+    .fetch_optional(conn)
+    .await
+}
+
 /// Held still until the transaction ends, so that what was compared with it stays true.
 pub async fn find_locked(
     conn: &mut PgConnection,

@@ -95,6 +95,21 @@ pub async fn list(conn: &mut PgConnection, scope: Scope, slice: Slice) -> sqlx::
     .await
 }
 
+pub async fn find(conn: &mut PgConnection, scope: Scope, id: Uuid) -> sqlx::Result<Option<Membership>> {
+    sqlx::query_as!(
+        Membership,
+        r#"select m.id, m.user_id, u.username, coalesce(m.role, r.name) as "role!", m.role_id,
+                  m.created_at, m.updated_at
+           from memberships m join users u on u.id = m.user_id left join custom_roles r on r.id = m.role_id
+           where m.id = $3 and m.org_id = $1 and m.project_id is not distinct from $2"#,
+        scope.org(),
+        scope.project(),
+        id
+    )
+    .fetch_optional(conn)
+    .await
+}
+
 /// Held still until the transaction ends, so that what was compared with it stays true.
 pub async fn find_locked(
     conn: &mut PgConnection,

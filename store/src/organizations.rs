@@ -64,6 +64,16 @@ pub async fn exists(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<bool> {
         .await
 }
 
+pub async fn find(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<Organization>> {
+    sqlx::query_as!(
+        Organization,
+        "select id, slug, display_name, created_at, updated_at from organizations where id = $1",
+        id
+    )
+    .fetch_optional(conn)
+    .await
+}
+
 /// Held still until the transaction ends, so that what was compared with it stays true.
 pub async fn find_locked(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<Organization>> {
     sqlx::query_as!(

@@ -78,6 +78,16 @@ pub async fn slug_of(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<String> 
     sqlx::query_scalar!("select slug from projects where id = $1", id).fetch_one(conn).await
 }
 
+pub async fn find(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<Project>> {
+    sqlx::query_as!(
+        Project,
+        "select id, org_id, slug, display_name, created_at, updated_at from projects where id = $1",
+        id
+    )
+    .fetch_optional(conn)
+    .await
+}
+
 /// Held still until the transaction ends, so that what was compared with it stays true.
 pub async fn find_locked(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<Project>> {
     sqlx::query_as!(

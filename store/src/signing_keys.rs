@@ -72,6 +72,18 @@ pub async fn live(conn: &mut PgConnection, project_id: Uuid) -> sqlx::Result<Vec
     .await
 }
 
+pub async fn find(conn: &mut PgConnection, project_id: Uuid, id: Uuid) -> sqlx::Result<Option<SigningKey>> {
+    sqlx::query_as!(
+        SigningKey,
+        "select id, org_id, project_id, name, algorithm, public_key, created_by, created_at, retired_at
+         from signing_keys where project_id = $1 and id = $2",
+        project_id,
+        id
+    )
+    .fetch_optional(conn)
+    .await
+}
+
 pub async fn find_locked(
     conn: &mut PgConnection,
     project_id: Uuid,

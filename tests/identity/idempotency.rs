@@ -1,7 +1,7 @@
 //! Idempotency on every route that changes something, driven from the API document: the same key twice is one effect
 //! and one answer; another body is refused; however many ask at once, it happens once.
 
-mod fixture;
+pub mod fixture;
 
 use axum::http::Method;
 use futures::future::join_all;

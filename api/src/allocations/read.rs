@@ -28,6 +28,7 @@ pub(crate) fn list() -> Endpoint {
 pub(crate) fn show() -> Endpoint {
     Endpoint::new("get_allocation", "An allocation of the project", one)
         .answers::<Allocation>(200, "The allocation; the `ETag` header is a strong tag of this very body.")
+        .tagged()
         .refuses(&[ErrorCode::AllocationNotFound])
 }
 
@@ -62,6 +63,7 @@ async fn one(
     let mut tx = state.read().await?;
     let allocation = table::find(&mut tx, id.or(missing)?).await?;
     tx.rollback().await?;
-    let own = allocation.filter(|allocation| Some(allocation.project_id) == caller.scope.project());
+    let place = caller.scope.project();
+    let own = allocation.filter(|allocation| place.is_none_or(|project| project == allocation.project_id));
     Ok(Tagged(shown(own.ok_or_else(|| ApiError::plain(missing))?)?))
 }

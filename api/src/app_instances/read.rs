@@ -29,6 +29,7 @@ pub(crate) fn list() -> Endpoint {
 pub(crate) fn show() -> Endpoint {
     Endpoint::new("get_app_instance", "An app instance", one)
         .answers::<AppInstance>(200, "The instance; the `ETag` header is a strong tag of this very body.")
+        .tagged()
         .refuses(&[ErrorCode::AppInstanceNotFound])
 }
 

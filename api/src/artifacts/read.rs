@@ -33,6 +33,7 @@ pub(crate) fn list() -> Endpoint {
 pub(crate) fn show() -> Endpoint {
     Endpoint::new("get_artifact", "An artifact, and what its last verification found", one)
         .answers::<Artifact>(200, "The artifact; the `ETag` header is a strong tag of this very body.")
+        .tagged()
         .refuses(&[ErrorCode::ArtifactNotFound])
 }
 

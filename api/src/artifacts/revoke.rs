@@ -2,6 +2,7 @@
 //! registered, and they are never registered again. What runs goes on, and is listed.
 
 use api_types::{ArtifactReference, ArtifactRevoked, Operate};
+use axum::http::header;
 use axum::response::Response;
 use domain::ErrorCode;
 use domain::artifact::{Trust, TrustMove};
@@ -15,20 +16,23 @@ use super::{place, shown, tell};
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::etag::{self, IfMatch};
 use crate::mutation::{Answer, Change, Mutation};
 use crate::path::Id;
 
 pub(crate) fn revoke() -> Endpoint {
     Endpoint::new("revoke_artifact", "Take back all trust in an artifact's bytes, for good", take_back)
+        .header("If-Match", "Only if the artifact still has this tag.")
         .body::<Operate>()
         .answers::<ArtifactRevoked>(
             200,
             "The artifact, and the instances that still use its bytes. Every other registration of them is revoked too.",
         )
-        .refuses(&[ErrorCode::ArtifactNotFound])
+        .tagged()
+        .refuses(&[ErrorCode::ArtifactNotFound, ErrorCode::PreconditionFailed])
 }
 
-async fn take_back(id: Id, mut change: Mutation<Operate>) -> Result<Response, ApiError> {
+async fn take_back(id: Id, if_match: IfMatch, mut change: Mutation<Operate>) -> Result<Response, ApiError> {
     let missing = || ApiError::plain(ErrorCode::ArtifactNotFound);
     let project = place(&change.caller)?.1;
     let id = id.or(ErrorCode::ArtifactNotFound)?;
@@ -37,6 +41,7 @@ async fn take_back(id: Id, mut change: Mutation<Operate>) -> Result<Response, Ap
     app_artifacts::hold(&mut change.tx, &asked.home()).await?;
     let all = app_artifacts::of_same_bytes(&mut change.tx, &asked).await?;
     let before = all.iter().find(|one| one.id == id).cloned().ok_or_else(missing)?;
+    if_match.require(&shown(before.clone())?)?;
     let reason = change.body.reason.take();
     let mut affected = Vec::new();
     for artifact in &all {
@@ -58,8 +63,9 @@ async fn take_back(id: Id, mut change: Mutation<Operate>) -> Result<Response, Ap
         standing: used.standing,
         status: used.status,
     });
+    let tag = etag::of(&after)?;
     let body = ArtifactRevoked { artifact: after, affected_instances: affected_instances.collect() };
-    change.commit(told, Answer::ok(&body)?).await
+    change.commit(told, Answer::ok(&body)?.with(header::ETAG, tag)).await
 }
 
 /// As it is afterwards; none where it was revoked already.

@@ -19,6 +19,7 @@ use super::{place, shown, tell};
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::etag::IfMatch;
 use crate::mutation::{self, Answer, Change, Mutation};
 use crate::path::Id;
 use crate::state::State;
@@ -26,24 +27,32 @@ use crate::uploads;
 
 pub(crate) fn verify() -> Endpoint {
     Endpoint::new("verify_artifact", "Check signature and provenance as policy requires", check)
+        .header("If-Match", "Only if the artifact still has this tag.")
         .body::<Operate>()
         .answers::<Artifact>(
             200,
             "The verdict: `trust_state`, and in `evidence` every check. `ETag` tags it.",
         )
-        .refuses(&[ErrorCode::ArtifactNotFound, ErrorCode::StateConflict, ErrorCode::UpstreamError])
+        .tagged()
+        .refuses(&[
+            ErrorCode::ArtifactNotFound,
+            ErrorCode::PreconditionFailed,
+            ErrorCode::StateConflict,
+            ErrorCode::UpstreamError,
+        ])
 }
 
 async fn check(
     Shared(state): Shared<State>,
     caller: Caller,
     id: Id,
+    if_match: IfMatch,
     request: Request,
 ) -> Result<Response, Response> {
     let request = mutation::unanswered(request, &caller, &state).await?;
     let evidence = look(&state, &caller, id).await.map_err(ApiError::into_response)?;
     let change = Mutation::<Operate>::from_request(request, &state).await?;
-    keep(change, id, &evidence).await.map_err(ApiError::into_response)
+    keep(change, id, &if_match, &evidence).await.map_err(ApiError::into_response)
 }
 
 async fn look(state: &State, caller: &Caller, id: Id) -> Result<Evidence, ApiError> {
@@ -80,10 +89,16 @@ fn ours(artifact: Option<AppArtifact>, project: Uuid) -> Result<AppArtifact, Api
     found.ok_or_else(|| ApiError::plain(ErrorCode::ArtifactNotFound))
 }
 
-async fn keep(mut change: Mutation<Operate>, id: Id, evidence: &Evidence) -> Result<Response, ApiError> {
+async fn keep(
+    mut change: Mutation<Operate>,
+    id: Id,
+    if_match: &IfMatch,
+    evidence: &Evidence,
+) -> Result<Response, ApiError> {
     let project = place(&change.caller)?.1;
     let id = id.or(ErrorCode::ArtifactNotFound)?;
     let before = ours(app_artifacts::find_locked(&mut change.tx, id).await?, project)?;
+    if_match.require(&shown(before.clone())?)?;
     let (from, act) = (before.trust()?, if evidence.is_good() { TrustMove::Pass } else { TrustMove::Fail });
     if from == Trust::Revoked {
         return Err(ApiError::new(ErrorCode::StateConflict, "The artifact is revoked, for good.")

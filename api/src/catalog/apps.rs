@@ -27,6 +27,7 @@ pub(crate) fn list() -> Endpoint {
 pub(crate) fn show() -> Endpoint {
     with_view(Endpoint::new("get_app", "An app of the catalog", one))
         .answers::<CatalogApp>(200, "The app; the `ETag` header is a strong tag of this very body.")
+        .tagged()
         .refuses(&[ErrorCode::AppNotFound])
 }
 

@@ -27,6 +27,7 @@ pub(crate) fn list() -> Endpoint {
 pub(crate) fn show() -> Endpoint {
     Endpoint::new("get_version", "A version of an app", one)
         .answers::<AppVersion>(200, "The version; the `ETag` header is a strong tag of this very body.")
+        .tagged()
         .refuses(&[ErrorCode::VersionNotFound])
 }
 

@@ -22,6 +22,7 @@ pub(crate) fn list() -> Endpoint {
 pub(crate) fn show() -> Endpoint {
     Endpoint::new("get_node", "A node with what it told of itself last", one)
         .answers::<Node>(200, "The node; the `ETag` header is a strong tag of this very body.")
+        .tagged()
         .refuses(&[ErrorCode::NodeNotFound])
 }
 

@@ -35,6 +35,7 @@ pub(crate) fn show() -> Endpoint {
             200,
             "The submission; the `ETag` header is a strong tag of this very body.",
         )
+        .tagged()
         .refuses(&[ErrorCode::SubmissionNotFound])
 }
 
@@ -70,17 +71,26 @@ async fn one(
     let missing = ErrorCode::SubmissionNotFound;
     let mut tx = state.read().await?;
     let submission = table::find(&mut tx, id.or(missing)?).await?.ok_or_else(|| ApiError::plain(missing))?;
-    let previous = previous(&mut tx, &submission).await?;
+    let detail = detail(&mut tx, submission).await?;
     tx.rollback().await?;
+    Ok(Tagged(detail))
+}
+
+/// What a reader of the one submission sees, and what its tag is of.
+pub(super) async fn detail(
+    conn: &mut PgConnection,
+    submission: table::Submission,
+) -> Result<SubmissionDetail, ApiError> {
+    let previous = previous(conn, &submission).await?;
     let before = previous.as_ref().map_or(Value::Null, |version| version.manifest.clone());
     let diff = if previous.is_some() { differences(&before, &submission.manifest) } else { Vec::new() };
     let manifest = submission.manifest.clone();
-    Ok(Tagged(SubmissionDetail {
+    Ok(SubmissionDetail {
         submission: shown(submission),
         manifest,
         previous_version: previous.map(|version| version.version),
         diff,
-    }))
+    })
 }
 
 /// The draft that would be replaced, or else the next older version.

@@ -3,6 +3,7 @@
 
 use api_types::{Operate, WebhookWithSecret};
 use axum::extract::State as Shared;
+use axum::http::header;
 use axum::response::Response;
 use clients::webhook::new_secret;
 use domain::webhook::CHANGE_OVER;
@@ -13,15 +14,21 @@ use uuid::Uuid;
 use super::{held, shown};
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::etag::{self, IfMatch};
 use crate::mutation::{Answer, Change, Mutation};
 use crate::path::Id;
 use crate::state::State;
 
 pub(crate) fn rotate_secret() -> Endpoint {
     Endpoint::new("rotate_webhook_secret", "Make a new secret; the old one signs too for a day", rotate)
+        .header("If-Match", "Only if the webhook still has this tag.")
         .body::<Operate>()
-        .answers::<WebhookWithSecret>(200, "The webhook and its new secret, which is told this once.")
-        .refuses(&[ErrorCode::WebhookNotFound])
+        .answers::<WebhookWithSecret>(
+            200,
+            "The webhook, which `ETag` tags, and its new secret, told this once.",
+        )
+        .tagged()
+        .refuses(&[ErrorCode::WebhookNotFound, ErrorCode::PreconditionFailed])
 }
 
 /// A secret that was just made: as the receiver gets it, and as it is kept.
@@ -42,18 +49,21 @@ impl NewSecret {
 async fn rotate(
     Shared(state): Shared<State>,
     id: Id,
+    if_match: IfMatch,
     mut change: Mutation<Operate>,
 ) -> Result<Response, ApiError> {
     let before = held(&mut change, id).await?;
+    if_match.require(&shown(before.clone()))?;
     let secret = NewSecret::of(&state, before.id)?;
     let seconds = CHANGE_OVER.as_secs_f64();
     let after = shown(table::rotate(&mut change.tx, before.id, &secret.sealed, seconds).await?);
     let reason = change.body.reason.take();
     let told = Change::of("webhook", after.id).from(&shown(before)).to(&after).because(reason);
+    let tag = etag::of(&after)?;
     let body = WebhookWithSecret {
         webhook: after,
         secret: Some(secret.plain.expose().clone()),
         secret_already_delivered: false,
     };
-    change.commit(told, Answer::ok(&body)?.once(&["secret"])).await
+    change.commit(told, Answer::ok(&body)?.with(header::ETAG, tag).once(&["secret"])).await
 }
