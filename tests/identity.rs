@@ -1,6 +1,7 @@
 //! Who is believed, and what they may do.
 
 mod audit;
+mod bounded;
 mod conditions;
 mod exchange;
 mod forged;

@@ -15,7 +15,11 @@ pub struct Policy {
     pub default: Value,
     /// In words.
     pub bounds: String,
+    /// At most 100, by layer and then by whom they are for.
     pub set: Vec<PolicyValue>,
+    /// Whether there are more; `scope_id` finds those of one organization, project or user.
+    #[serde(default)]
+    pub more: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]

@@ -136,7 +136,11 @@ pub struct WorkflowRunDetail {
     /// Redacted, as are the steps' inputs and outputs.
     pub input: Value,
     pub output: Option<Value>,
+    /// The last 500 that the run reached, and those planned.
     pub steps: Vec<Step>,
+    /// How many earlier steps are left out.
+    #[serde(default)]
+    pub steps_left_out: i64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]

@@ -7,18 +7,27 @@ use axum::response::Response;
 use domain::{ErrorCode, PolicyKey, PolicyLayer};
 use sqlx::PgConnection;
 use store::{organizations, policies, projects, users};
+use utoipa::openapi::schema::KnownFormat;
 use uuid::Uuid;
 
 use crate::caller::Caller;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, text_as};
 use crate::error::ApiError;
 use crate::etag::IfMatch;
 use crate::mutation::{Answer, Change, Mutation};
 use crate::params::Params;
 use crate::state::State;
 
+/// How many values of one key a list shows.
+const MOST_VALUES: i64 = 100;
+
 pub(crate) fn list() -> Endpoint {
     Endpoint::new("list_policies", "Every policy key, its bounds, and what is set for it", all)
+        .query(
+            "scope_id",
+            text_as(KnownFormat::Uuid),
+            "Only what is set for this organization, project or user.",
+        )
         .answers_page::<Policy>("All keys on one page.")
 }
 
@@ -38,18 +47,19 @@ async fn all(
     mut params: Params,
 ) -> Result<Json<Page<Policy>>, ApiError> {
     params.only_page();
+    let scope_id = params.parsed("scope_id", "a UUID");
     params.finish()?;
     let mut tx = state.read().await?;
-    let set = policies::list(&mut tx).await?;
+    let mut items = Vec::new();
+    for key in PolicyKey::all() {
+        let mut set = policies::of_key(&mut tx, key, scope_id, MOST_VALUES + 1).await?;
+        let more = set.len() as i64 > MOST_VALUES;
+        set.truncate(MOST_VALUES as usize);
+        let set = set.into_iter().filter_map(shown).collect();
+        items.push(Policy { key, default: key.default_value(), bounds: key.bounds(), set, more });
+    }
     tx.rollback().await?;
-    let set: Vec<PolicyValue> = set.into_iter().filter_map(shown).collect();
-    let described = |key: PolicyKey| Policy {
-        key,
-        default: key.default_value(),
-        bounds: key.bounds(),
-        set: set.iter().filter(|value| value.key == key).cloned().collect(),
-    };
-    Ok(Json(Page { items: PolicyKey::all().map(described).collect(), next_cursor: None }))
+    Ok(Json(Page { items, next_cursor: None }))
 }
 
 async fn set(

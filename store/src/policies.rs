@@ -26,11 +26,20 @@ pub struct Subject {
     pub org: Option<Uuid>,
 }
 
-/// Everything that is set. There are as many rows as administrators wrote, so they come at once.
-pub async fn list(conn: &mut PgConnection) -> sqlx::Result<Vec<Policy>> {
+/// What is set for a key, for everybody or for this subject alone: at most so many values.
+pub async fn of_key(
+    conn: &mut PgConnection,
+    key: PolicyKey,
+    scope_id: Option<Uuid>,
+    limit: i64,
+) -> sqlx::Result<Vec<Policy>> {
     sqlx::query_as!(
         Policy,
-        "select layer, scope_id, key, value, updated_by, updated_at from policies order by key, layer, scope_id"
+        "select layer, scope_id, key, value, updated_by, updated_at from policies
+         where key = $1 and ($2::uuid is null or scope_id = $2) order by layer, scope_id limit $3",
+        key.as_str(),
+        scope_id,
+        limit
     )
     .fetch_all(conn)
     .await

@@ -50,12 +50,15 @@ pub(crate) fn detail(detail: RunDetail, kinds: &[Kind]) -> WorkflowRunDetail {
     // A run that has ended or turned back will not reach them any more.
     let never = detail.run.state.is_terminal() || detail.run.unwinding;
     let ahead = plan.map_or(&[][..], |kind| kind.plan).iter().filter(|step| !reached.contains(step.name));
+    // Where earlier steps are left out nobody can tell from here what was reached.
+    let ahead = ahead.filter(|_| detail.steps_left_out == 0);
     let ahead: Vec<Step> = ahead.map(|step| planned(step, never)).collect();
     WorkflowRunDetail {
         run: run(detail.run),
         input: redacted(detail.input),
         output: detail.output.map(redacted),
         steps: detail.steps.into_iter().map(step).chain(ahead).collect(),
+        steps_left_out: detail.steps_left_out,
     }
 }
 

@@ -15,9 +15,15 @@ pub struct RunDetail {
     pub run: RunView,
     pub input: Value,
     pub output: Option<Value>,
-    /// In the order the run reached them; steps that are only planned are not here.
+    /// In the order the run reached them, the last [`MOST_STEPS`]; steps that are only planned are not here.
     pub steps: Vec<StepView>,
+    /// How many earlier ones are left out.
+    pub steps_left_out: i64,
 }
+
+/// As many steps, and as many tries of them, as one look at a run reads.
+const MOST_STEPS: i64 = 500;
+const MOST_TRIES: i64 = 2_000;
 
 #[derive(Debug, Clone)]
 pub struct StepView {
@@ -62,27 +68,31 @@ pub async fn run(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<RunDe
     let payload =
         sqlx::query!("select input, output from engine.run where id = $1", id).fetch_one(&mut *conn).await?;
     let mut attempts = attempts(conn, &run).await?;
-    let mut steps = steps(conn, id).await?;
+    let (mut steps, steps_left_out) = steps(conn, id).await?;
     for step in &mut steps {
         step.attempts = attempts.remove(&(step.name.clone(), step.key.clone())).unwrap_or_default();
     }
-    Ok(Some(RunDetail { run, input: payload.input, output: payload.output, steps }))
+    Ok(Some(RunDetail { run, input: payload.input, output: payload.output, steps, steps_left_out }))
 }
 
-async fn steps(conn: &mut PgConnection, run: Uuid) -> sqlx::Result<Vec<StepView>> {
+async fn steps(conn: &mut PgConnection, run: Uuid) -> sqlx::Result<(Vec<StepView>, i64)> {
     let rows = sqlx::query!(
         r#"select step.name as "name!", step.key as "key!", step.seq as "seq!", step.op as "op!", step.state as "state!",
                   step.undoable as "undoable!", step.attempt as "attempt!", step.undo_attempt as "undo_attempt!",
                   step.input, step.output, step.error, step.correlation_id as "correlation_id!",
                   step.started_at as "started_at!", step.deadline_at,
-                  step.finished_at, worker.name as "worker?"
+                  step.finished_at, worker.name as "worker?", count(*) over () as "all!"
            from engine.steps_of($1) step left join engine.incarnation worker on worker.id = step.worker
-           order by step.seq, step.name, step.key"#,
+           order by step.seq desc, step.name desc, step.key desc limit $2"#,
         run,
+        MOST_STEPS,
     )
     .fetch_all(conn)
     .await?;
-    rows.into_iter()
+    let left_out = rows.first().map_or(0, |row| row.all) - rows.len() as i64;
+    let steps = rows
+        .into_iter()
+        .rev()
         .map(|row| {
             Ok(StepView {
                 op: word(&row.op)?,
@@ -104,7 +114,8 @@ async fn steps(conn: &mut PgConnection, run: Uuid) -> sqlx::Result<Vec<StepView>
                 attempts: Vec::new(),
             })
         })
-        .collect()
+        .collect::<sqlx::Result<_>>()?;
+    Ok((steps, left_out))
 }
 
 type StepKey = (String, String);
@@ -120,14 +131,15 @@ async fn attempts(
                   try.started_at as "started_at!", try.at as "at!", worker.name as "worker?"
            from engine.tries_of($1) try left join engine.incarnation worker on worker.id = try.worker
            where try.at >= $2
-           order by try.at, try.undo, try.attempt"#,
+           order by try.at desc, try.undo desc, try.attempt desc limit $3"#,
         run.id,
         run.created_at,
+        MOST_TRIES,
     )
     .fetch_all(conn)
     .await?;
     let mut by_step: HashMap<StepKey, Vec<AttemptView>> = HashMap::new();
-    for row in rows {
+    for row in rows.into_iter().rev() {
         by_step.entry((row.name, row.key)).or_default().push(AttemptView {
             attempt: row.attempt,
             undo: row.undo,
