@@ -39,6 +39,7 @@ pub(crate) struct Endpoint {
     /// Whether it may take longer than requests usually may.
     pub(crate) slow: bool,
     pub(crate) proves_itself: bool,
+    pub(crate) said_again: bool,
     mount: Box<dyn Fn(MethodFilter) -> MethodRouter<State>>,
 }
 
@@ -60,6 +61,7 @@ impl Endpoint {
             changes: true,
             slow: false,
             proves_itself: false,
+            said_again: false,
             mount: Box::new(move |method| on(method, handler.clone())),
         }
     }
@@ -169,6 +171,12 @@ impl Endpoint {
     /// as a stranger's.
     pub(crate) fn proves_itself(mut self) -> Endpoint {
         self.proves_itself = true;
+        self
+    }
+
+    /// Saying it twice is saying it once, so it takes no idempotency key.
+    pub(crate) fn said_again(mut self) -> Endpoint {
+        self.said_again = true;
         self
     }
 

@@ -75,6 +75,11 @@ impl Change {
 }
 
 impl<T> Mutation<T> {
+    /// Makes it true without an entry in the audit log: what was said, not what was decided.
+    pub(crate) async fn heard(self, answer: Answer) -> Result<Response, ApiError> {
+        self.settle(answer).await
+    }
+
     /// Writes what the change owes and makes it true.
     pub(crate) async fn commit(mut self, change: Change, answer: Answer) -> Result<Response, ApiError> {
         let entry = NewEntry {
@@ -85,6 +90,10 @@ impl<T> Mutation<T> {
             ..self.caller.entry()
         };
         audit::insert(&mut self.tx, &entry).await?;
+        self.settle(answer).await
+    }
+
+    async fn settle(mut self, answer: Answer) -> Result<Response, ApiError> {
         if let Some(First { slot, body_hash }) = &self.first {
             let recorded = answer.recorded(body_hash.clone())?;
             idempotency::record(&mut self.tx, slot, &recorded).await?;

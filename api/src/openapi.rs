@@ -111,6 +111,9 @@ fn operation(route: Route) -> Operation {
     if let Access::Person(_) = route.access {
         extensions = extensions.add("x-humans-only", true);
     }
+    if route.endpoint.said_again {
+        extensions = extensions.add("x-said-again", true);
+    }
     if !route.endpoint.changes {
         extensions = extensions.add("x-changes-nothing", true);
     }

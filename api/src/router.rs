@@ -346,12 +346,13 @@ impl Route {
         }
     }
 
-    /// Whether the route changes something and so honours idempotency keys. What nodes and instances say of themselves is
-    /// nobody's decision, and may be said twice.
+    /// Whether the route changes something and so honours idempotency keys. What nodes say of themselves has numbers and keys of
+    /// its own, and a heartbeat may be repeated at will.
     pub(crate) fn is_mutation(&self) -> bool {
         self.method != Method::GET
-            && !matches!(self.access, Public | Node | Instance)
+            && !matches!(self.access, Public | Node)
             && self.endpoint.changes
+            && !self.endpoint.said_again
     }
 }
 

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use agent::Simulated;
+use axum::http::Method;
 use clients::signing::SigningKey;
 use engine::RunState;
 use serde_json::{Value, json};
@@ -63,7 +64,16 @@ async fn an_instance_speaks_of_itself_and_of_nothing_else() {
     let report =
         json!({ "event_type": "start_completed", "payload": { "port": 8080, "password": "hunter2" } });
     let told = app.post(&own(id, "/events"), report.clone()).await.with(202);
+    // Sent again because the answer was lost, it is told once.
+    let once = [("x-idempotency-key", "start-1")];
+    let asked = async || app.send(Method::POST, &own(id, "/events"), &once, Some(report.clone())).await;
+    let (first, again) = (asked().await, asked().await);
+    assert_eq!((first.status, &first.body), (again.status, &again.body));
+    assert_eq!(again.header("idempotent-replayed"), "true");
     let events = platform.http.acting("viewer").get(&own(id, "/events")).await.with(200);
+    let reports = events["items"].as_array().unwrap().iter();
+    let reports = reports.filter(|event| event["type"] == "apps.instance.reported");
+    assert_eq!(reports.count(), 2, "{events:#}");
     let event =
         events["items"].as_array().unwrap().iter().find(|event| event["id"] == told["event_id"]).unwrap();
     assert_eq!(

@@ -2,9 +2,9 @@
 //! else's. The first word of a workload is what a run waits for where the version's health is a heartbeat.
 
 use api_types::{InstanceEventType, InstanceHeartbeat, InstanceReport, InstanceReported};
-use axum::Json;
 use axum::extract::State as Shared;
 use axum::http::StatusCode;
+use axum::response::Response;
 use domain::event::{EventType, NewEvent};
 use domain::{ErrorCode, InstanceStatus};
 use engine::EngineError;
@@ -19,6 +19,7 @@ use super::found;
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::mutation::{Answer, Mutation};
 use crate::node_agent::Said;
 use crate::path::Id;
 use crate::state::State;
@@ -29,6 +30,7 @@ const MOST_BYTES: usize = 16 * 1024;
 pub(crate) fn heartbeat() -> Endpoint {
     Endpoint::new("report_app_instance_heartbeat", "The instance lives; by its own identity only", live)
         .body::<InstanceHeartbeat>()
+        .said_again()
         .answers_nothing("Heard.")
         .refuses(&[ErrorCode::AppInstanceNotFound, ErrorCode::StateConflict])
 }
@@ -69,19 +71,19 @@ async fn live(
 
 async fn tell(
     Shared(state): Shared<State>,
-    caller: Caller,
     id: Id,
-    Said(report): Said<InstanceReport>,
-) -> Result<(StatusCode, Json<InstanceReported>), ApiError> {
+    mut change: Mutation<InstanceReport>,
+) -> Result<Response, ApiError> {
+    let (caller, report) = (change.caller.clone(), &change.body);
     let size = serde_json::to_vec(&report.payload).map_err(|error| ApiError::internal(&error))?.len();
     if size > MOST_BYTES {
         return Err(ApiError::invalid("/payload", format!("must be at most {MOST_BYTES} bytes")));
     }
-    let mut tx = state.write().await?;
-    let instance = speaking(&mut tx, &caller, id).await?;
+    let tx = &mut *change.tx;
+    let instance = speaking(tx, &caller, id).await?;
     if report.event_type == InstanceEventType::Healthy {
-        let generation = serving(&mut tx, &instance).await?;
-        hear(&state, &mut tx, &instance, generation).await?;
+        let generation = serving(tx, &instance).await?;
+        hear(&state, tx, &instance, generation).await?;
     }
     let data = json!({
         "id": instance.id, "app_slug": instance.app_slug, "version": instance.version,
@@ -89,10 +91,11 @@ async fn tell(
     });
     let (owner, thread) = ((instance.org_id, instance.project_id), caller.context.thread());
     let event = NewEvent::of_project(owner, EventType::InstanceReported, instance.id, &data, thread);
-    let event_id = outbox::insert(&mut tx, &event).await?;
-    tx.commit().await?;
+    let event_id = outbox::insert(tx, &event).await?;
+    let answer = Answer::json(StatusCode::ACCEPTED, &InstanceReported { event_id })?;
+    let answer = change.heard(answer).await?;
     state.engine.wake();
-    Ok((StatusCode::ACCEPTED, Json(InstanceReported { event_id })))
+    Ok(answer)
 }
 
 /// An instance that has ended says nothing any more.
