@@ -18,22 +18,22 @@ use crate::support::process::Dev;
 
 /// What was used, by the name a failure shall call it.
 #[derive(Default)]
-struct Secrets(Vec<(String, String)>);
+pub struct Secrets(Vec<(String, String)>);
 
 impl Secrets {
-    fn keep(&mut self, name: &str, secret: &str) -> String {
+    pub fn keep(&mut self, name: &str, secret: &str) -> String {
         assert!(secret.len() >= 8, "{name} is too short to be searched for");
         self.0.push((name.to_owned(), secret.to_owned()));
         secret.to_owned()
     }
 
     /// A PEM file is found by its longest line, however its line breaks were written.
-    fn keep_pem(&mut self, name: &str, pem: &str) -> String {
+    pub fn keep_pem(&mut self, name: &str, pem: &str) -> String {
         self.keep(name, pem.lines().max_by_key(|line| line.len()).unwrap());
         pem.to_owned()
     }
 
-    fn assert_absent(&self, place: &str, text: &str) {
+    pub fn assert_absent(&self, place: &str, text: &str) {
         assert!(!text.is_empty(), "there is nothing to search in {place}");
         for (name, secret) in &self.0 {
             assert!(!text.contains(secret.as_str()), "{name} is in {place}");
@@ -100,7 +100,28 @@ fn play(dev: &Dev, secrets: &mut Secrets) -> String {
     refuse(ask(json!({ "private_key_pem": secrets.keep_pem("a stranger's key", stranger.expose()) })));
     refuse(dev.post_as(&accounts, &secrets.keep("a garbled token", "garbled-token-hunter2"), &json!({})));
     refuse(ask(json!({ "password": secrets.keep("a field nobody knows", "unknown-field-hunter2") })));
+    give_out(dev, &person, secrets);
     errors
+}
+
+/// What the platform keeps for others, and what it gives out once.
+fn give_out(dev: &Dev, person: &str, secrets: &mut Secrets) {
+    let project = format!("/api/v1/projects/{}", dev.ready["project_id"].as_str().unwrap());
+    let made = |path: &str, token: &str, body: &Value| {
+        let (status, made) = dev.post_as(path, token, body);
+        assert!([200, 201].contains(&status), "{path}: {status} {made}");
+        made
+    };
+    let value = secrets.keep("a secret in custody", "model-hub-hunter2");
+    let body = json!({ "name": "model-hub", "value": value });
+    let kept = made(&format!("{project}/access-credentials"), person, &body);
+    let path = format!("{project}/access-credentials/{}/rotate", kept["id"].as_str().unwrap());
+    made(&path, person, &json!({ "value": secrets.keep("its next value", "model-hub-hunter3") }));
+    let hook = made(&format!("{project}/webhooks"), person, &json!({ "url": "https://hooks.invalid/" }));
+    secrets.keep("a webhook's secret", hook["secret"].as_str().unwrap());
+    let admin = secrets.keep("the administrator's token", &dev.token("admin"));
+    let node = made("/api/v1/admin/nodes", &admin, &json!({ "name": "gpu-2" }));
+    secrets.keep("an enrolment token", node["enrolment_token"].as_str().unwrap());
 }
 
 /// The keys of the process itself, and its passwords.

@@ -11,6 +11,7 @@ mod matrix;
 mod members;
 mod oidc;
 mod policies;
+mod secret_story;
 mod secrets;
 mod service_accounts;
 mod strangers;

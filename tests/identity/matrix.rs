@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::forged;
-use crate::http::{Http, project};
+use crate::console::{browser::Browser, desk};
+use crate::http::{Http, organization, project};
+use crate::support::node::Node;
 use crate::support::realm::{DEMO, EXAMPLE, PLATFORM, Realm};
 use crate::support::story::Story;
 
@@ -23,6 +25,18 @@ struct Route {
     humans_only: bool,
 }
 
+impl Route {
+    /// A node asks about itself where it can; nobody waits for what will not come.
+    fn asked_by(&self, who: &Somebody) -> String {
+        let own = who.node.filter(|_| self.access == "node").unwrap_or(NOTHING);
+        let path = self.path.replace(&NOTHING.to_string(), &own.to_string());
+        if path.ends_with("/tasks/wait") { format!("{path}?wait=1ms") } else { path }
+    }
+}
+
+/// The id of nothing.
+const NOTHING: Uuid = Uuid::from_u128(0x0193_7a00_0000_7000_8000_0000_0000_dead);
+
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Project,
@@ -35,7 +49,16 @@ enum Place {
 struct Somebody {
     name: &'static str,
     token: String,
+    /// What a browser sends instead of a token.
+    headers: Vec<(&'static str, String)>,
     holds: Holds,
+    node: Option<Uuid>,
+}
+
+impl Somebody {
+    fn bearing(name: &'static str, token: String, holds: Holds) -> Somebody {
+        Somebody { name, token, headers: Vec::new(), holds, node: None }
+    }
 }
 
 enum Holds {
@@ -49,21 +72,25 @@ enum Holds {
         elsewhere: PermissionSet,
         machine: bool,
     },
+    /// The same by a cookie alone, which changes nothing.
+    ReadOnly(Box<Holds>),
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_route_answers_everybody_as_the_permission_table_says() {
     let story = Story::new().await;
     let http = Http::over(&story).await;
+    let http = http.with_console(desk::console(&http.realm, false).await);
     let people = everybody(&http).await;
     let routes = routes();
     let (mut cells, mut leaks) = (0, Vec::new());
     for route in &routes {
         for who in &people {
-            let headers: &[(&str, &str)] = &[];
+            let headers: Vec<(&str, &str)> =
+                who.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
             let body = (route.method != Method::GET).then(|| json!({ "no_such_field": 1 }));
             let caller = http.bearing(&who.token);
-            let answer = caller.send(route.method.clone(), &route.path, headers, body).await;
+            let answer = caller.send(route.method.clone(), &route.asked_by(who), &headers, body).await;
             let code = answer.body["code"].as_str().unwrap_or_default().to_owned();
             let told = (answer.status.as_u16(), code.as_str());
             cells += 1;
@@ -91,7 +118,13 @@ fn expected(route: &Route, who: &Somebody) -> Option<(u16, &'static str)> {
     if route.access == "public" {
         return None;
     }
-    let (project, organization, platform, elsewhere, machine) = match &who.holds {
+    let holds = match &who.holds {
+        Holds::ReadOnly(_) if route.method != Method::GET => return Some((401, "token_invalid")),
+        Holds::ReadOnly(holds) => holds,
+        holds => holds,
+    };
+    let (project, organization, platform, elsewhere, machine) = match holds {
+        Holds::ReadOnly(_) => unreachable!("a cookie is a cookie"),
         Holds::Nothing(code) => return Some((401, code)),
         Holds::Keys { project, organization, platform, elsewhere, machine } => {
             (*project, *organization, *platform, *elsewhere, *machine)
@@ -100,9 +133,9 @@ fn expected(route: &Route, who: &Somebody) -> Option<(u16, &'static str)> {
     if route.access == "signed_in" {
         return None;
     }
-    // Nobody here is a node.
+    // A node speaks for itself, and nobody else does.
     if route.access == "node" {
-        return Some((403, "insufficient_permissions"));
+        return who.node.is_none().then_some((403, "insufficient_permissions"));
     }
     // Nor is anybody here an instance.
     if route.access == "instance" {
@@ -168,10 +201,13 @@ fn place(template: &str) -> Place {
 
 /// Ids that exist for the places, and ids of nothing for the rest.
 fn filled(template: &str) -> String {
-    let mut path =
-        template.replace("{project_id}", &EXAMPLE.to_string()).replace("{org_id}", &DEMO.to_string());
+    let mut path = template
+        .replace("{project_id}", &EXAMPLE.to_string())
+        .replace("{org_id}", &DEMO.to_string())
+        .replace("/admin/organizations/{id}", &format!("/admin/organizations/{DEMO}"))
+        .replace("/admin/projects/{id}", &format!("/admin/projects/{EXAMPLE}"));
     for (name, value) in [
-        ("{id}", Uuid::now_v7().to_string()),
+        ("{id}", NOTHING.to_string()),
         ("{task_id}", Uuid::now_v7().to_string()),
         ("{name}", "nothing".to_owned()),
         ("{token}", "nothing".to_owned()),
@@ -191,10 +227,9 @@ fn filled(template: &str) -> String {
 async fn everybody(http: &Http) -> Vec<Somebody> {
     let mut people = impostors(&http.realm);
     let none = PermissionSet::EMPTY;
-    let known = |name: &'static str, project, organization, platform| Somebody {
-        name,
-        token: http.realm.token(name),
-        holds: Holds::Keys { project, organization, platform, elsewhere: none, machine: false },
+    let known = |name: &'static str, project, organization, platform| {
+        let holds = Holds::Keys { project, organization, platform, elsewhere: none, machine: false };
+        Somebody::bearing(name, http.realm.token(name), holds)
     };
     let (superadmin, ops) = (PlatformRole::PlatformSuperadmin.keys(), PlatformRole::PlatformOps.keys());
     people.push(known("admin", superadmin, superadmin, superadmin));
@@ -224,7 +259,55 @@ async fn everybody(http: &Http) -> Vec<Somebody> {
         people.push(outsider);
     }
     people.extend(machines(http).await);
+    people.push(custom(http).await);
+    people.extend(browsers(http).await);
+    let node = Node::enrol(&http.acting("admin"), "gpu-1").await;
+    let holds =
+        Holds::Keys { project: none, organization: none, platform: none, elsewhere: none, machine: true };
+    people.push(Somebody {
+        node: Some(node.id),
+        ..Somebody::bearing("node", node.http.token().to_owned(), holds)
+    });
     people
+}
+
+/// Somebody with a role that their organization made, of keys that no built-in role combines.
+async fn custom(http: &Http) -> Somebody {
+    let keys = [Permission::AuditRead, Permission::WebhooksManage, Permission::AppsEntitlementManage];
+    let owner = http.acting("owner");
+    owner.post(&organization("/roles"), json!({ "name": "auditor", "permissions": keys })).await.with(201);
+    let token = http.realm.token("in a custom role");
+    http.bearing(&token).get("/api/v1/me").await.with(200);
+    let member = json!({ "username": "in a custom role", "role": "auditor" });
+    owner.post(&project("/members"), member).await.with(201);
+    let none = PermissionSet::EMPTY;
+    let project = keys.into_iter().collect();
+    let holds = Holds::Keys { project, organization: none, platform: none, elsewhere: none, machine: false };
+    Somebody::bearing("in a custom role", token, holds)
+}
+
+/// A person who signed in to the console, with the token for changes and without.
+async fn browsers(http: &Http) -> [Somebody; 2] {
+    let mut browser = Browser::at(&http.bearing(""));
+    browser.sign_in("operator").await;
+    let csrf = browser.csrf().await;
+    let cookies: Vec<String> =
+        browser.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let cookie = ("cookie", cookies.join("; "));
+    let none = PermissionSet::EMPTY;
+    let holds = || Holds::Keys {
+        project: ProjectRole::Operator.keys(),
+        organization: none,
+        platform: none,
+        elsewhere: none,
+        machine: false,
+    };
+    let by_page = Somebody::bearing("operator in a browser", String::new(), holds());
+    let by_others = Somebody::bearing("another site", String::new(), Holds::ReadOnly(Box::new(holds())));
+    [
+        Somebody { headers: vec![cookie.clone(), ("x-csrf-token", csrf)], ..by_page },
+        Somebody { headers: vec![cookie], ..by_others },
+    ]
 }
 
 /// A service account for each set of keys: none of those a route asks for, exactly one of them, and all.
@@ -248,7 +331,7 @@ async fn machines(http: &Http) -> Vec<Somebody> {
             elsewhere: PermissionSet::EMPTY,
             machine: true,
         };
-        machines.push(Somebody { name, token, holds });
+        machines.push(Somebody::bearing(name, token, holds));
     }
     machines
 }
@@ -290,6 +373,6 @@ fn impostors(realm: &Realm) -> Vec<Somebody> {
     ];
     tokens
         .into_iter()
-        .map(|(name, (token, code))| Somebody { name, token, holds: Holds::Nothing(code) })
+        .map(|(name, (token, code))| Somebody::bearing(name, token, Holds::Nothing(code)))
         .collect()
 }

@@ -8,7 +8,7 @@ use crate::http::{Http, project};
 use crate::support::story::Story;
 
 /// Every row of every table of ours, as text.
-async fn everything_stored(story: &Story) -> String {
+pub async fn everything_stored(story: &Story) -> String {
     let tables: Vec<String> = sqlx::query_scalar(
         "select format('%I.%I', schemaname, tablename) from pg_tables where schemaname in ('public', 'engine', 'apalis')",
     )
