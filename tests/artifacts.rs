@@ -2,6 +2,7 @@
 
 mod blobs;
 mod bucket;
+mod frozen;
 mod intents;
 mod liar;
 mod lifecycle;

@@ -21,7 +21,7 @@ const PAGE: &str = include_str!("../docs/quickstart-curl.md");
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_quickstart_works_as_it_is_written() {
-    let Some(engine) = Engine::start().await else { return };
+    let engine = Engine::start().await;
     let folder = Folder::new();
     let first = image(&folder.0.join("first"), "first", true);
     let dev = Dev::start(

@@ -199,7 +199,7 @@ async fn page(platform: &Platform, id: Uuid) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_real_upgrade_to_a_broken_image_is_not_noticed_and_a_rollback_needs_no_registry() {
-    let Some(engine) = Engine::start().await else { return };
+    let engine = Engine::start().await;
     let mut platform = Platform::with_registry().await;
     let driver = Docker::connect(&engine.host()).await.unwrap();
     let (agent, allocation) = platform.node("gpu-1", &driver, 0).await;

@@ -101,7 +101,7 @@ async fn of_many_at_once_only_those_that_fit_run() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_real_image_is_pulled_by_digest_serves_and_is_taken_away_without_a_trace() {
-    let Some(engine) = Engine::start().await else { return };
+    let engine = Engine::start().await;
     let platform = Platform::with_registry().await;
     let driver = Docker::connect(&engine.host()).await.unwrap();
     let (agent, allocation) = platform.node("gpu-1", &driver, 0).await;
@@ -137,7 +137,7 @@ async fn a_real_image_is_pulled_by_digest_serves_and_is_taken_away_without_a_tra
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_real_container_that_does_not_serve_is_taken_away_again() {
-    let Some(engine) = Engine::start().await else { return };
+    let engine = Engine::start().await;
     let platform = Platform::with_registry().await;
     let driver = Docker::connect(&engine.host()).await.unwrap();
     let (agent, allocation) = platform.node("gpu-1", &driver, 0).await;

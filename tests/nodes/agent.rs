@@ -201,7 +201,7 @@ async fn a_removal_comes_with_evidence_that_the_nodes_own_key_signed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_docker_driver_holds_the_contract() {
-    let Some(engine) = Engine::start().await else { return };
+    let engine = Engine::start().await;
     let driver = Docker::connect(&engine.host()).await.unwrap();
     hold_to_contract(&driver, &engine.stage).await;
     assert_eq!(engine.leftovers(), Vec::<String>::new());
@@ -209,7 +209,7 @@ async fn the_docker_driver_holds_the_contract() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_real_container_is_launched_serves_and_is_taken_away_without_a_trace() {
-    let Some(engine) = Engine::start().await else { return };
+    let engine = Engine::start().await;
     let line = Line::new().await;
     let driver = Docker::connect(&engine.host()).await.unwrap();
     let agent = RunningAgent::enrol(&line.http, &line.door, "gpu-1", &driver).await;

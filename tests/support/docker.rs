@@ -1,8 +1,8 @@
 //! A container engine of a story's own: a real dockerd with its folders in a temporary place, and an image made from
-//! nothing but a static busybox. Where none can be started the story says so and tells nothing.
+//! nothing but a static busybox. A story that needs one and cannot have it has failed: what was not told was not proven.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -11,6 +11,9 @@ use uuid::Uuid;
 
 /// The port that the image serves on.
 pub const PORT: u16 = 8080;
+
+/// Where it writes which process its containerd is.
+const HELPER: &str = "exec/containerd/containerd.pid";
 
 pub struct Engine {
     /// Engines share the machine's ports and networks, so their stories are told one after the other.
@@ -21,28 +24,29 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// `None`, and the reason on stderr, where no engine can be started.
-    pub async fn start() -> Option<Engine> {
-        match Engine::try_start().await {
-            Ok(engine) => Some(engine),
-            Err(why) => {
-                eprintln!("NOT TOLD, because no container engine can be started here: {why}");
-                None
-            }
-        }
+    pub async fn start() -> Engine {
+        let started = Engine::try_start().await;
+        started.unwrap_or_else(|why| {
+            panic!(
+                "no container engine can be started here, which needs root, dockerd and busybox-static: {why}"
+            )
+        })
     }
 
     pub fn host(&self) -> String {
         format!("unix://{}/docker.sock", self.folder.display())
     }
 
-    /// What the engine has of ours, by Docker's own client: containers and networks, by name.
+    /// What the engine has of ours, by Docker's own client: containers, networks and volumes, by name.
     pub fn leftovers(&self) -> Vec<String> {
         let containers =
             self.docker(&["ps", "-a", "--filter", "label=gpuaas.instance", "--format", "{{.Names}}"]);
         let networks =
             self.docker(&["network", "ls", "--filter", "label=gpuaas.instance", "--format", "{{.Name}}"]);
-        let names = format!("{}\n{}", containers.unwrap_or_default(), networks.unwrap_or_default());
+        let volumes =
+            self.docker(&["volume", "ls", "--filter", "label=gpuaas.instance", "--format", "{{.Name}}"]);
+        let all = [containers, networks, volumes].map(Result::unwrap_or_default);
+        let names = all.join("\n");
         names.lines().filter(|name| !name.is_empty()).map(str::to_owned).collect()
     }
 
@@ -72,20 +76,31 @@ impl Engine {
         let folder = std::env::temp_dir().join(format!("gd-{}", &Uuid::new_v4().simple().to_string()[..8]));
         fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
         let log = fs::File::create(folder.join("log")).map_err(|error| error.to_string())?;
-        let at = |name: &str| folder.join(name).display().to_string();
-        let process = Command::new("dockerd")
-            .args(["--data-root", &at("data"), "--exec-root", &at("exec"), "--pidfile", &at("pid")])
-            .args(["-H", &format!("unix://{}", at("docker.sock"))])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .map_err(|error| format!("dockerd: {error}"))?;
+        let process = spawn(&folder, log)?;
         let mut engine =
             Engine { _turn: turn, process, folder, stage: Stage { digest: String::new(), port: PORT } };
         engine.answers().await?;
         engine.stage.digest = engine.image("welcome")?;
         Ok(engine)
+    }
+
+    /// As a crash would, with the helper that it started: what it ran is left to itself.
+    pub fn kill(&mut self) {
+        let helper = fs::read_to_string(self.folder.join(HELPER)).expect("it has a containerd of its own");
+        self.process.kill().and_then(|()| self.process.wait().map(drop)).expect("it is killed");
+        // It may have gone with its parent.
+        let _ = Command::new("kill").args(["-KILL", helper.trim()]).stderr(Stdio::null()).status();
+    }
+
+    /// On the same data, at the same place.
+    pub async fn start_again(&mut self) {
+        // It waits for whoever these files name, and that may be somebody else by now, or the dead.
+        for file in ["pid", HELPER] {
+            let _ = fs::remove_file(self.folder.join(file));
+        }
+        let log = fs::File::options().append(true).open(self.folder.join("log")).expect("a log");
+        self.process = spawn(&self.folder, log).expect("dockerd");
+        self.answers().await.expect("it answers again");
     }
 
     async fn answers(&mut self) -> Result<(), String> {
@@ -107,21 +122,53 @@ impl Engine {
 
     /// An image that says on both streams that it is up, and serves these words on [`PORT`]: its id.
     pub fn image(&self, words: &str) -> Result<String, String> {
-        let root = self.folder.join(format!("image-{words}"));
-        let made = || -> std::io::Result<()> {
-            fs::create_dir_all(root.join("bin"))?;
-            fs::create_dir_all(root.join("www"))?;
-            fs::copy("/bin/busybox", root.join("bin/busybox"))?;
-            fs::write(root.join("www/index.html"), words)
-        };
-        made().map_err(|error| format!("busybox-static: {error}"))?;
-        let tar = self.folder.join(format!("{words}.tar")).display().to_string();
-        let packed = Command::new("tar").args(["-C", &root.display().to_string(), "-cf", &tar, "."]).status();
-        packed.map_err(|error| error.to_string())?;
         let serve = format!("exec /bin/busybox httpd -f -v -p {PORT} -h /www");
         let command = format!(r#"CMD ["/bin/busybox","sh","-c","echo ready; echo up >&2; {serve}"]"#);
-        self.docker(&["import", "--change", &command, &tar])
+        self.import(words, &[("www/index.html", words)], &command)
     }
+
+    /// A stand-in for a model server: it takes the server's options without looking at them, says that it is healthy, and
+    /// lists one model, once it could write to its cache.
+    pub fn model_server(&self, model: &str) -> Result<String, String> {
+        let listed = format!(r#"{{"object":"list","data":[{{"id":"{model}","object":"model"}}]}}"#);
+        let serve = format!("exec /bin/busybox httpd -f -p {PORT} -h /www");
+        let script =
+            format!("echo called with $*; echo {model} >>${{HF_HOME:-/tmp}}/models || exit 1; {serve}");
+        let entry = format!(r#"ENTRYPOINT ["/bin/busybox","sh","-c","{script}","server"]"#);
+        self.import(model, &[("www/v1/models", &listed), ("www/health", "")], &entry)
+    }
+
+    /// An image of a static busybox and these files.
+    fn import(&self, name: &str, files: &[(&str, &str)], change: &str) -> Result<String, String> {
+        let root = self.folder.join(format!("image-{name}"));
+        let made = || -> std::io::Result<()> {
+            fs::create_dir_all(root.join("bin"))?;
+            fs::copy("/bin/busybox", root.join("bin/busybox"))?;
+            for (path, text) in files {
+                let path = root.join(path);
+                fs::create_dir_all(path.parent().unwrap_or(&root))?;
+                fs::write(path, text)?;
+            }
+            Ok(())
+        };
+        made().map_err(|error| format!("busybox-static: {error}"))?;
+        let tar = self.folder.join(format!("{name}.tar")).display().to_string();
+        let packed = Command::new("tar").args(["-C", &root.display().to_string(), "-cf", &tar, "."]).status();
+        packed.map_err(|error| error.to_string())?;
+        self.docker(&["import", "--change", change, &tar])
+    }
+}
+
+fn spawn(folder: &Path, log: fs::File) -> Result<Child, String> {
+    let at = |name: &str| folder.join(name).display().to_string();
+    Command::new("dockerd")
+        .args(["--data-root", &at("data"), "--exec-root", &at("exec"), "--pidfile", &at("pid")])
+        .args(["-H", &format!("unix://{}", at("docker.sock"))])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .map_err(|error| format!("dockerd: {error}"))
 }
 
 impl Drop for Engine {

@@ -24,7 +24,7 @@ use super::image::{MANIFEST, digest};
 
 pub const SERVICE: &str = "registry.test";
 pub const EVENTS_SECRET: &str = "what-the-registry-shows";
-const ISSUER: &str = "gpuaas-test";
+pub const ISSUER: &str = "gpuaas-test";
 
 /// It ends with the story.
 pub struct TestRegistry {
@@ -48,6 +48,11 @@ impl TestRegistry {
         let registry = TestRegistry { child, folder, host, key };
         registry.until_it_answers();
         registry
+    }
+
+    /// By which a process of the platform is believed here.
+    pub fn key(&self) -> &str {
+        self.key.expose()
     }
 
     /// The platform's way to it. Each has a leaf certificate of its own, as each process of a platform has.
@@ -78,6 +83,34 @@ impl TestRegistry {
     pub fn start_again(&mut self) {
         self.child = spawn(&self.folder);
         self.until_it_answers();
+    }
+
+    /// As its operator does before garbage is collected: it goes on serving, and takes and deletes nothing.
+    pub fn freeze(&mut self) {
+        self.restart_with(
+            "delete: {enabled: true}",
+            "delete: {enabled: true}\n  maintenance: {readonly: {enabled: true}}",
+        );
+    }
+
+    pub fn thaw(&mut self) {
+        self.restart_with("\n  maintenance: {readonly: {enabled: true}}", "");
+    }
+
+    /// Deletes what no manifest names from the registry's disk.
+    pub fn collect_garbage(&self) {
+        let mut command = Command::new("docker-registry");
+        let said = command.arg("garbage-collect").arg(self.folder.0.join("config.yml")).output().unwrap();
+        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    }
+
+    fn restart_with(&mut self, old: &str, new: &str) {
+        let path = self.folder.0.join("config.yml");
+        let config = fs::read_to_string(&path).unwrap();
+        assert!(config.contains(old), "{config}");
+        fs::write(&path, config.replace(old, new)).unwrap();
+        self.stop();
+        self.start_again();
     }
 
     /// Where a blob or manifest lies on disk, for those who want to damage it.
