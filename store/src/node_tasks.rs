@@ -137,13 +137,14 @@ pub async fn of_run(conn: &mut PgConnection, run: Uuid) -> sqlx::Result<Vec<Node
     .await
 }
 
-/// How long nodes usually took for tasks of each kind for instances of an app, in seconds.
+/// How long nodes usually took for tasks of each kind for instances of an app, in seconds. A stack's count as those of one
+/// container: an app is either.
 pub async fn usual_seconds(conn: &mut PgConnection, app_slug: &str) -> sqlx::Result<Vec<(String, f64)>> {
     let rows = sqlx::query!(
         r#"select t.kind as "kind!",
                   percentile_cont(0.5) within group
                       (order by extract(epoch from t.finished_at - t.created_at)::double precision) as "seconds!"
-           from (select n.kind, n.created_at, n.finished_at
+           from (select regexp_replace(n.kind, '^compose\.', 'oci.') as kind, n.created_at, n.finished_at
                  from node_tasks n join app_instances i on i.id = n.instance_id
                  where i.app_slug = $1 and n.status = 'succeeded' order by n.id desc limit 500) t
            group by t.kind"#,
@@ -244,11 +245,37 @@ pub async fn finish(
     .await
 }
 
+/// Ends every launch of these artifacts that no node has answered for: what no node took is withdrawn, what one took
+/// counts as failed, whatever it answers later. The artifacts are held, so no other launch of them comes into being meanwhile.
+pub async fn stop_launches(
+    conn: &mut PgConnection,
+    artifacts: &[Uuid],
+    result: &Value,
+) -> sqlx::Result<Vec<NodeTask>> {
+    sqlx::query_as!(
+        NodeTask,
+        "update node_tasks set status = case status when 'queued' then 'withdrawn' else 'failed' end, result = $2,
+                sealed = null, lease_expires_at = null, finished_at = engine.now(), updated_at = engine.now()
+         where id in (select t.id from node_tasks t
+                      where t.finished_at is null and t.kind in ('oci.launch', 'compose.launch')
+                        and exists (select 1 from app_instance_artifacts a where a.instance_id = t.instance_id
+                            and a.standing = 'target' and a.artifact_id = any ($1))
+                      order by t.id for update)
+         returning id, node_id, project_id, instance_id, kind, idempotency_key, generation, epoch, run_id, signal, input,
+                sealed, status, lease_expires_at, handed_out, progress, result, correlation_id, created_at, finished_at",
+        artifacts,
+        result
+    )
+    .fetch_all(conn)
+    .await
+}
+
 /// Takes a task back that no node has seen. False when one has, and it must be undone on the node instead.
 pub async fn withdraw(conn: &mut PgConnection, idempotency_key: &str) -> sqlx::Result<bool> {
     let taken = sqlx::query!(
-        "update node_tasks set status = 'withdrawn', sealed = null, finished_at = engine.now(), updated_at = engine.now()
-         where idempotency_key = $1 and status = 'queued'",
+        "update node_tasks set status = 'withdrawn', sealed = null, finished_at = coalesce(finished_at, engine.now()),
+                updated_at = engine.now()
+         where idempotency_key = $1 and status in ('queued', 'withdrawn')",
         idempotency_key
     )
     .execute(conn)

@@ -1,11 +1,13 @@
 //! Revoked bytes are not used again, whatever they are called: under no version, inside no index, by no run in flight.
 
+use agent::{Driver, Simulated, SimulatedFault};
 use domain::ErrorCode;
 use engine::RunState;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::yard::Yard;
 use crate::http::project;
+use crate::support::agent::RunningAgent;
 use crate::support::docker::PORT;
 use crate::support::image::{INDEX, Image, MANIFEST, digest};
 use crate::support::platform::{Platform, id_of, profile};
@@ -52,10 +54,65 @@ async fn every_registration_of_revoked_bytes_is_revoked_and_none_is_taken_again(
     yard.end().await;
 }
 
+/// Revokes the artifact of a version.
+async fn revoke_version(platform: &Platform, number: &str) -> Value {
+    let digest = shelve(number).to_string();
+    let found = platform.http.get(&project(&format!("/app-artifacts?digest={digest}"))).await.with(200);
+    let path = project(&format!("/app-artifacts/{}/revoke", id_of(&found["items"][0])));
+    platform.http.acting("project-admin").post(&path, json!({})).await.with(200)
+}
+
+const LAUNCH_IS: &str =
+    "select exists (select 1 from node_tasks where run_id = $1 and kind = 'oci.launch' and status = $2[1])";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revocation_withdraws_a_launch_that_no_node_has_taken() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    let number = platform.version(&profile(PORT, 30)).await;
+    // The node is away, so the task lies there: written, with all that is needed to run it.
+    platform.door.cut(true);
+    let folder = agent.kill().await;
+    let (id, run) = platform.deploy_version(allocation, &number, 1).await;
+    platform.story.until_true("the task is written", LAUNCH_IS, run, &["queued"]).await;
+    revoke_version(&platform, &number).await;
+    assert_eq!(platform.story.ends(run).await, RunState::Compensated);
+    assert_eq!(platform.instance(id).await["status_reason"]["code"], "artifact_revoked");
+    assert_eq!(platform.held(id).await, Vec::<String>::new());
+    platform.door.cut(false);
+    let agent = RunningAgent::again(&platform.http, folder, &driver);
+    platform.decommission(id).await;
+    assert_eq!(driver.launches(), 0, "the node that comes back finds nothing to launch");
+    agent.end().await;
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revocation_turns_back_a_launch_that_a_node_is_at_work_on() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    let number = platform.version(&profile(PORT, 30)).await;
+    driver.will(SimulatedFault::Hang);
+    let (id, run) = platform.deploy_version(allocation, &number, 1).await;
+    platform.story.until_true("the node has the task", LAUNCH_IS, run, &["handed_out"]).await;
+    revoke_version(&platform, &number).await;
+    platform.story.until_true("the run heard of it", LAUNCH_IS, run, &["failed"]).await;
+    // Whatever the node makes of it now does not count, and goes.
+    driver.release(1);
+    assert_eq!(platform.story.ends(run).await, RunState::Compensated);
+    assert_eq!(platform.instance(id).await["status_reason"]["code"], "artifact_revoked");
+    assert_eq!(platform.held(id).await, Vec::<String>::new());
+    assert_eq!(driver.seen().await.unwrap(), vec![]);
+    agent.end().await;
+    platform.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_revocation_reaches_runs_that_resolved_the_artifact_before() {
     let platform = Platform::new().await;
-    let driver = agent::Simulated::new();
+    let driver = Simulated::new();
     let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
     let number = platform.version(&profile(PORT, 30)).await;
     // Nothing is placed while the allocation is held, so the run stands after it has looked at the artifact.
@@ -68,10 +125,7 @@ async fn a_revocation_reaches_runs_that_resolved_the_artifact_before() {
     let (id, run) = platform.deploy_version(allocation, &number, 1).await;
     let resolved = "select exists (select 1 from engine.step where run_id = $1 and name = $2[1] and state = 'succeeded')";
     platform.story.until_true("the artifact is resolved", resolved, run, &["resolve_artifacts"]).await;
-    let digest = shelve(&number).to_string();
-    let found = platform.http.get(&project(&format!("/app-artifacts?digest={digest}"))).await.with(200);
-    let path = project(&format!("/app-artifacts/{}/revoke", id_of(&found["items"][0])));
-    let revoked = platform.http.acting("project-admin").post(&path, json!({})).await.with(200);
+    let revoked = revoke_version(&platform, &number).await;
     assert_eq!(revoked["affected_instances"][0]["app_instance_id"], json!(id));
     hold.rollback().await.unwrap();
     assert_eq!(platform.story.ends(run).await, RunState::Compensated);

@@ -1,16 +1,21 @@
 //! `POST P/app-artifacts/{id}/revoke`: nothing new uses these bytes from this commit on, under whichever version they are
-//! registered, and they are never registered again. What runs goes on, and is listed.
+//! registered, and they are never registered again. A launch of them that a node has not answered for is ended in the same
+//! commit, and its run turns back. What runs goes on, and is listed.
 
 use api_types::{ArtifactReference, ArtifactRevoked, Operate};
+use axum::extract::State as Shared;
 use axum::http::header;
 use axum::response::Response;
-use domain::ErrorCode;
 use domain::artifact::{Trust, TrustMove};
 use domain::event::EventType;
+use domain::{ErrorCode, StatusReason};
+use engine::EngineError;
+use node_protocol::Outcome;
 use sqlx::PgConnection;
 use store::app_artifacts::{self, AppArtifact};
 use store::audit::{self, NewEntry};
-use store::registry_credentials;
+use store::{node_tasks, registry_credentials};
+use uuid::Uuid;
 
 use super::{place, shown, tell};
 use crate::caller::Caller;
@@ -19,6 +24,7 @@ use crate::error::ApiError;
 use crate::etag::{self, IfMatch};
 use crate::mutation::{Answer, Change, Mutation};
 use crate::path::Id;
+use crate::state::State;
 
 pub(crate) fn revoke() -> Endpoint {
     Endpoint::new("revoke_artifact", "Take back all trust in an artifact's bytes, for good", take_back)
@@ -32,7 +38,12 @@ pub(crate) fn revoke() -> Endpoint {
         .refuses(&[ErrorCode::ArtifactNotFound, ErrorCode::PreconditionFailed])
 }
 
-async fn take_back(id: Id, if_match: IfMatch, mut change: Mutation<Operate>) -> Result<Response, ApiError> {
+async fn take_back(
+    Shared(state): Shared<State>,
+    id: Id,
+    if_match: IfMatch,
+    mut change: Mutation<Operate>,
+) -> Result<Response, ApiError> {
     let missing = || ApiError::plain(ErrorCode::ArtifactNotFound);
     let project = place(&change.caller)?.1;
     let id = id.or(ErrorCode::ArtifactNotFound)?;
@@ -51,6 +62,8 @@ async fn take_back(id: Id, if_match: IfMatch, mut change: Mutation<Operate>) -> 
             note(&mut change.tx, &change.caller, artifact, &after, reason.as_deref()).await?;
         }
     }
+    let ids: Vec<Uuid> = all.iter().map(|artifact| artifact.id).collect();
+    stop_launches(&state, &mut change.tx, &ids).await?;
     affected.sort_by(|one, other| {
         (one.app_instance_id, &one.standing).cmp(&(other.app_instance_id, &other.standing))
     });
@@ -65,7 +78,26 @@ async fn take_back(id: Id, if_match: IfMatch, mut change: Mutation<Operate>) -> 
     });
     let tag = etag::of(&after)?;
     let body = ArtifactRevoked { artifact: after, affected_instances: affected_instances.collect() };
-    change.commit(told, Answer::ok(&body)?.with(header::ETAG, tag)).await
+    let answer = change.commit(told, Answer::ok(&body)?.with(header::ETAG, tag)).await?;
+    state.engine.wake();
+    Ok(answer)
+}
+
+/// A node that has the image needs no credential to run it, so its task must go, and the run that waits for it must hear why.
+/// What the node did with it all the same is taken away by the run's undo.
+async fn stop_launches(state: &State, conn: &mut PgConnection, artifacts: &[Uuid]) -> Result<(), ApiError> {
+    let message = "the artifact was revoked before the node had launched it".to_owned();
+    let outcome = Outcome::Failed { reason: StatusReason::ArtifactRevoked, message };
+    let outcome = serde_json::to_value(&outcome).map_err(|error| ApiError::internal(&error))?;
+    for task in node_tasks::stop_launches(conn, artifacts, &outcome).await? {
+        let (Some(run), Some(signal)) = (task.run_id, &task.signal) else { continue };
+        match state.engine.signal(conn, run, signal, &task.id.to_string(), &outcome).await {
+            Ok(_) | Err(EngineError::NoSuchRun(_)) => {}
+            Err(EngineError::Database(error)) => return Err(error.into()),
+            Err(error) => return Err(ApiError::internal(&error)),
+        }
+    }
+    Ok(())
 }
 
 /// As it is afterwards; none where it was revoked already.
