@@ -13,4 +13,5 @@ mod promises;
 mod reads;
 mod relay;
 mod speech;
+mod stacks;
 mod struck;

@@ -14,6 +14,7 @@ mod receipt;
 mod remove;
 mod report_removal;
 mod reserve;
+mod stack;
 mod stop;
 mod target;
 mod verdict;
@@ -37,9 +38,10 @@ pub use stop::{STOPPED, StopWorkload};
 pub use target::{ResolveTarget, Target, clear_target};
 pub use verdict::{tell_canary, why};
 
-use domain::EventType;
 use domain::event::{NewEvent, Thread};
+use domain::{EventType, RuntimeBackend};
 use engine::{Call, Fault};
+use node_protocol::{Control, Remove, Task};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 use store::app_instances::{self, AppInstance};
@@ -155,6 +157,19 @@ impl Order<'_> {
             trace_id: call.trace_id.as_deref(),
         }
     }
+}
+
+/// Whether the instance is a Compose stack.
+fn is_stack(instance: &AppInstance) -> bool {
+    instance.runtime_backend == RuntimeBackend::DockerCompose.as_str()
+}
+
+fn removal(instance: &AppInstance, remove: Remove) -> Task {
+    if is_stack(instance) { Task::ComposeRemove(remove) } else { Task::OciRemove(remove) }
+}
+
+fn control(instance: &AppInstance, control: Control) -> Task {
+    if is_stack(instance) { Task::ComposeControl(control) } else { Task::OciControl(control) }
 }
 
 /// What a row of ours says that this release cannot read needs a person, not a repetition.

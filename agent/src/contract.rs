@@ -76,6 +76,9 @@ impl Stage {
             resources: Resources { gpu_count: 0, cpu_cores: 1, memory_gib: 1, pids: 64 },
             read_only_root: true,
             files: BTreeMap::new(),
+            scratch: Vec::new(),
+            shared_memory_gib: None,
+            stack: None,
         }
     }
 

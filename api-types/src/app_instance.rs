@@ -235,3 +235,18 @@ pub struct TeardownReceipt {
     /// Ed25519 over the type and the payload, in base64url.
     pub signature: String,
 }
+
+/// The Compose file that a stack runs as.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(example = json!({
+    "app_instance_id": "01970000-0000-7000-8000-000000000005", "version": "0.9.0", "generation": 1,
+    "compose": "name: \"gpuaas-01970000-0000-7000-8000-000000000005\"\n"
+}))]
+pub struct RenderedInstance {
+    pub app_instance_id: Uuid,
+    pub version: String,
+    /// Which launch of the instance it is of.
+    pub generation: i64,
+    /// YAML. Secrets are never in it, and what its names say is secret is hidden.
+    pub compose: String,
+}

@@ -1,6 +1,7 @@
 //! What an action on an instance would do: its steps, what each touches, and what the server would decide.
 
 use domain::entitlement::Effective;
+use domain::hourly::HourlyLine;
 use domain::placement::{Row, Strategy};
 use domain::{ControlPlaneScope, OperatingMode, RuntimeBackend};
 use serde::{Deserialize, Serialize};
@@ -52,8 +53,25 @@ pub struct InstancePlan {
     pub policy: Option<Effective>,
     /// What the server would decide; null where nothing is decided.
     pub effective: Option<EffectiveInstance>,
-    /// Null while the platform has no prices.
-    pub price_per_hour: Option<Value>,
+    /// Null while the platform has no prices, and where nothing would run.
+    pub price_per_hour: Option<InstancePrice>,
+}
+
+/// What an hour would cost. Where prices have tiers, the first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(example = json!({
+    "currency": "EUR", "amount_minor": 207, "allocation_amount_minor": 300, "lines": [{
+        "usage_source": "app_runtime", "usage_unit": "session_seconds", "quantity": 3600, "amount_minor": 207,
+        "price_id": "01970000-0000-7000-8000-00000000000a", "price_version": 1
+    }]
+}))]
+pub struct InstancePrice {
+    pub currency: String,
+    /// What the instance adds. What its app counts itself comes on top.
+    pub amount_minor: i64,
+    /// What its allocation costs meanwhile, whatever stands on it.
+    pub allocation_amount_minor: i64,
+    pub lines: Vec<HourlyLine>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]

@@ -50,7 +50,7 @@ pub use allocation::{Allocation, AllocationWithRun, NewAllocation};
 pub use app_instance::{
     AppInstance, AppInstanceWithRun, InstanceAccess, InstanceArtifact, InstanceEndpoint, InstanceEventType,
     InstanceHeartbeat, InstanceLogs, InstanceMember, InstanceReason, InstanceReport, InstanceReported,
-    NewAppInstance, TeardownReceipt, WantedResources,
+    NewAppInstance, RenderedInstance, TeardownReceipt, WantedResources,
 };
 pub use artifact::{
     Artifact, ArtifactAccepted, ArtifactReference, ArtifactRevoked, ArtifactSlot, NewArtifact,
@@ -64,7 +64,9 @@ pub use catalog::{
 pub use entitlement::{EffectiveEntitlement, Entitlement, EntitlementSet, ModeAndScope, SetEntitlement};
 pub use error::{ErrorEnvelope, Invalid, Problem};
 pub use federated_trust::{FederatedTrust, NewFederatedTrust};
-pub use instance_plan::{EffectiveInstance, InstancePlan, InstancePlanStep, PlanInstance, PlannedAction};
+pub use instance_plan::{
+    EffectiveInstance, InstancePlan, InstancePlanStep, InstancePrice, PlanInstance, PlannedAction,
+};
 pub use intent::{
     NewPlatformPullIntent, NewPublishIntent, NewPullIntent, PublishIntent, PullIntent, UploadProgress,
     WrappedCredential,

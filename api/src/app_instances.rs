@@ -8,6 +8,7 @@ mod members;
 mod plan;
 mod read;
 mod receipt;
+mod rendered;
 mod report;
 mod timeline;
 
@@ -18,6 +19,7 @@ pub(crate) use members::members;
 pub(crate) use plan::{plan, plan_new};
 pub(crate) use read::{list, show};
 pub(crate) use receipt::receipt;
+pub(crate) use rendered::rendered;
 pub(crate) use report::{heartbeat, report_event};
 pub(crate) use timeline::{events, operations};
 

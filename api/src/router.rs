@@ -122,6 +122,7 @@ pub(crate) fn routes() -> Vec<Route> {
         get   (PROJECT,      "/app-instances/{id}/operations",     AppsInstanceRead,        app_instances::operations()),
         get   (PROJECT,      "/app-instances/{id}/members",        AppsInstanceRead,        app_instances::members()),
         get   (PROJECT,      "/app-instances/{id}/access",         AppsInstanceRead,        app_instances::access()),
+        get   (PROJECT,      "/app-instances/{id}/rendered",       AppsInstanceRead,        app_instances::rendered()),
         get   (PROJECT,      "/app-instances/{id}/logs",           AppsInstanceRead,        app_instances::logs()),
         get   (PROJECT,      "/app-instances/{id}/receipt",        AppsInstanceRead,        app_instances::receipt()),
 

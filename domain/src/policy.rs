@@ -33,6 +33,7 @@ pub enum PolicyKey {
     CanaryMaxFailureRate,
     CanaryMinSamples,
     PlatformManagedEnabled,
+    RelaunchMissing,
     AllowPrivateAddresses,
     WorkflowMaxInFlightPerProject,
 }
@@ -93,6 +94,7 @@ const TABLE: [Row; PolicyKey::WorkflowMaxInFlightPerProject as usize + 1] = {
         row(CanaryMaxFailureRate, "canary.max_failure_rate", Number { least: 0.0, most: 1.0 }),
         row(CanaryMinSamples, "canary.min_samples", Integer { least: 1, most: 100_000 }),
         switch(PlatformManagedEnabled, "apps.platform_managed_enabled", false),
+        row(RelaunchMissing, "apps.relaunch_missing", Bounds::Switch),
         switch(AllowPrivateAddresses, "webhooks.allow_private_addresses", false),
         row(WorkflowMaxInFlightPerProject, "workflow.max_in_flight_per_project", Integer { least: 1, most: 100_000 }),
     ]
@@ -119,6 +121,7 @@ impl PolicyKey {
             SignatureRequired | ProvenanceRequired | PlatformManagedEnabled | AllowPrivateAddresses => {
                 json!(false)
             }
+            RelaunchMissing => json!(true),
             SourceAllowlist => json!([]),
             ChannelGates => json!({}),
             ServiceAccountPromoteChannels => json!(["dev", "test"]),

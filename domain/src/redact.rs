@@ -38,7 +38,8 @@ pub fn redacted(value: Value) -> Value {
     }
 }
 
-fn is_secret(name: &str) -> bool {
+/// Whether a name says that what it stands for is secret.
+pub fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase().replace('-', "_");
     SECRET_WORDS.iter().any(|word| name.contains(word)) && !POINTERS.iter().any(|end| name.ends_with(end))
 }

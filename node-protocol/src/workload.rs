@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use domain::{compose, container};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -28,22 +29,31 @@ pub struct Workload {
     /// Small texts that the workload finds in [`Workload::FILES`], by name: in memory, and not for it to change.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
+    /// Folders of its own, by their paths inside: they stay from one generation to the next and go with the instance.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scratch: Vec<String>,
+    /// Of its memory, what its processes may share; the engine's own measure unless said otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_memory_gib: Option<u32>,
+    /// The hash of the Compose file that it is a part of; none where it stands alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stack: Option<String>,
 }
 
 impl Workload {
-    pub const MAIN: &'static str = "main";
+    pub const MAIN: &'static str = compose::MAIN;
     pub const FILES: &'static str = "/run/gpuaas";
     /// The packages to install, as a JSON list of PEP 508 specifiers.
     pub const PACKAGES: &'static str = "packages.json";
 
     /// Comes from the instance alone, so nothing else on the host can be touched by it.
     pub fn container_name(&self) -> String {
-        format!("gpuaas-{}-{}-g{}", self.instance_id, self.member, self.generation)
+        container::container_name(self.instance_id, &self.member, self.generation)
     }
 
     /// Each instance has a network of its own.
     pub fn network_name(instance_id: Uuid) -> String {
-        format!("gpuaas-{instance_id}")
+        container::network_name(instance_id)
     }
 }
 

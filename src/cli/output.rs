@@ -1,14 +1,12 @@
 //! What commands print. Data goes to stdout as a table for people, or as JSON, YAML or bare names for programs; talk and
 //! errors go to stderr in the same form. A reader that closes the pipe early is not an error.
 
-mod yaml;
-
 use std::io::{self, Write};
 
 use api_types::{ErrorEnvelope, Invalid};
 use clap::ValueEnum;
-use domain::ErrorCode;
 use domain::placement::Row;
+use domain::{ErrorCode, yaml};
 use serde::Serialize;
 use serde_json::Value;
 

@@ -31,7 +31,7 @@ pub async fn set(
         "insert into app_instance_releases (instance_id, standing, version, generation, profile, config, resources, ports)
          values ($1, $2, $3, $4, $5, $6, $7, $8)
          on conflict (instance_id, standing) do update
-         set version = $3, generation = $4, profile = $5, config = $6, resources = $7, ports = $8",
+         set version = $3, generation = $4, profile = $5, config = $6, resources = $7, ports = $8, rendered = null",
         instance,
         standing.as_str(),
         release.version,
@@ -81,22 +81,47 @@ pub async fn promote(
     Ok(())
 }
 
-/// The target is launched as this generation, on these ports of its node.
+/// The target is launched as this generation, on these ports of its node; as this Compose file, where it is a stack.
 pub async fn set_launched(
     conn: &mut PgConnection,
     instance: Uuid,
     generation: i64,
     ports: &Value,
+    rendered: Option<&Value>,
 ) -> sqlx::Result<()> {
     sqlx::query!(
-        "update app_instance_releases set generation = $2, ports = $3 where instance_id = $1 and standing = 'target'",
+        "update app_instance_releases set generation = $2, ports = $3, rendered = $4
+         where instance_id = $1 and standing = 'target'",
         instance,
         generation,
-        ports
+        ports,
+        rendered
     )
     .execute(conn)
     .await?;
     Ok(())
+}
+
+/// A stack as it was rendered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rendered {
+    pub version: String,
+    pub generation: i64,
+    /// The Compose file.
+    pub file: Value,
+}
+
+/// What serves, or, before anything does, what is about to; none where nothing was rendered.
+pub async fn rendered(conn: &mut PgConnection, instance: Uuid) -> sqlx::Result<Option<Rendered>> {
+    sqlx::query_as!(
+        Rendered,
+        r#"select version, generation, rendered as "file!" from app_instance_releases
+           where instance_id = $1 and standing in ('serving', 'target') and rendered is not null
+           order by standing limit 1"#,
+        instance
+    )
+    .fetch_optional(conn)
+    .await
 }
 
 pub async fn clear(conn: &mut PgConnection, instance: Uuid, standing: Standing) -> sqlx::Result<()> {

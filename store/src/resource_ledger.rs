@@ -130,6 +130,25 @@ pub async fn give_back(conn: &mut PgConnection, holder: Holder<'_>, held: &[Held
     Ok(())
 }
 
+/// Gives back everything that the instance holds, each in the name of the run that took it: what the present run takes
+/// afterwards is then its own share, and nothing else is.
+pub async fn give_back_for_takers(conn: &mut PgConnection, holder: Holder<'_>) -> sqlx::Result<()> {
+    let taken = sqlx::query!(
+        r#"select run_id, kind, resource, sum(quantity) as "quantity!" from resource_ledger t
+           where instance_id = $1 and (select sum(quantity) from resource_ledger whole
+               where whole.instance_id = $1 and whole.kind = t.kind and whole.resource = t.resource) <> 0
+           group by run_id, kind, resource having sum(quantity) <> 0 order by run_id, kind, resource"#,
+        holder.instance_id
+    )
+    .fetch_all(&mut *conn)
+    .await?;
+    for one in taken {
+        let quantity = i32::try_from(-one.quantity).map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+        entry(conn, Holder { run_id: one.run_id, ..holder }, &one.kind, &one.resource, quantity).await?;
+    }
+    Ok(())
+}
+
 /// Gives back all but this, whoever took it.
 pub async fn keep_only(conn: &mut PgConnection, holder: Holder<'_>, kept: &[Held]) -> sqlx::Result<()> {
     let mut beyond = balance(conn, holder.instance_id).await?;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::ledger::{priced, rolled_up};
 use super::office::Office;
-use crate::http::project;
+use crate::http::{admin, project};
 use crate::support::docker::PORT;
 use crate::support::platform::profile;
 
@@ -16,6 +16,35 @@ async fn set(office: &Office, action: &str, mode: &str, amount: i64) -> Value {
 async fn spend(office: &Office, id: &str) {
     office.tell(&[office.event(id, 100).await]).await.with(200);
     rolled_up(office).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_tells_what_an_hour_would_cost() {
+    let office = Office::open().await;
+    let number = office.platform.version(&profile(PORT, 30)).await;
+    let wish = json!({ "app_slug": "hello", "version": number, "display_name": "hello", "resources": { "gpu_count": 1 } });
+    let operator = office.platform.http.acting("operator");
+    let plan = operator.post(&project("/app-instances/plan"), wish.clone()).await.with(200);
+    assert_eq!(plan["price_per_hour"], json!(null), "nothing has a price yet");
+    for (source, unit, amount) in [
+        ("app_runtime", "session_seconds", 36),
+        ("app_runtime", "gpu_seconds", 720),
+        ("allocation", "allocation_seconds", 3600),
+    ] {
+        let body = json!({
+            "usage_source": source, "usage_unit": unit, "model": "per_unit", "amount_minor": amount, "per": 3600,
+            "currency": "EUR", "effective_from": "2020-01-01T00:00:00Z",
+        });
+        office.platform.http.post(&admin("/prices"), body).await.with(201);
+    }
+    let plan = operator.post(&project("/app-instances/plan"), wish).await.with(200);
+    let price = &plan["price_per_hour"];
+    assert_eq!((&price["currency"], &price["amount_minor"]), (&json!("EUR"), &json!(756)), "{price:#}");
+    assert_eq!(price["allocation_amount_minor"], 3600);
+    let path = project(&format!("/app-instances/{}/plan", office.instance));
+    let ends = operator.post(&path, json!({ "action": "decommission" })).await.with(200);
+    assert_eq!(ends["price_per_hour"], json!(null), "what ends costs nothing");
+    office.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

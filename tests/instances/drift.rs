@@ -8,9 +8,11 @@ use serde_json::json;
 use uuid::Uuid;
 use workflows::reconcilers::drift::WatchDrift;
 
+use crate::http::admin;
 use crate::support::agent::RunningAgent;
 use crate::support::docker::PORT;
 use crate::support::platform::{Platform, profile};
+use crate::support::realm::EXAMPLE;
 
 /// A node, and an instance that runs there.
 async fn running(driver: &Simulated) -> (Platform, RunningAgent, Uuid) {
@@ -85,15 +87,39 @@ async fn what_stands_still_is_started_and_what_nobody_wants_is_taken_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_workload_that_is_gone_fails_its_instance_and_a_retry_brings_it_back() {
+async fn a_workload_that_is_gone_is_launched_again() {
     let driver = Simulated::new();
     let (platform, agent, id) = running(&driver).await;
+    driver.vanish();
+    assert_eq!(look(&platform, agent.id).await, 1);
+    assert_eq!(platform.instance(id).await["status"], "running");
+    assert_eq!(states(&driver, id).await, [(2, WorkloadState::Running)], "as a generation of its own");
+    let held = ["cpu_core 1", "gpu 1", "memory_gib 1", "port 1", "service_account 1", "workload 1"];
+    assert_eq!(platform.held(id).await, held, "what the lost one held was given back");
+    assert_eq!(platform.events(id).await[3..], ["failed", "deploying", "running"]);
+    assert_eq!(look(&platform, agent.id).await, 1, "and all is as it should be");
+    agent.end().await;
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_policy_says_so_a_workload_that_is_gone_fails_its_instance_and_a_retry_brings_it_back() {
+    let driver = Simulated::new();
+    let (platform, agent, id) = running(&driver).await;
+    let path = admin(&format!("/policies/project/{EXAMPLE}/apps.relaunch_missing"));
+    platform.http.put(&path, json!({ "value": false })).await.with(200);
     driver.vanish();
     assert_eq!(look(&platform, agent.id).await, 1);
     let lost = platform.instance(id).await;
     assert_eq!((&lost["status"], &lost["status_reason"]["kind"]), (&json!("failed"), &json!("blocked")));
     let retried = platform.act(id, "retry", json!({})).await;
     assert_eq!(retried["status"], "running");
+    let held = ["cpu_core 1", "gpu 1", "memory_gib 1", "port 1", "service_account 1", "workload 1"];
+    assert_eq!(
+        platform.held(id).await,
+        held,
+        "what the lost one held was given back, and as much taken again"
+    );
     agent.end().await;
     platform.end().await;
 }

@@ -28,7 +28,7 @@ pub struct Platform {
     pub door: Door,
     /// Where images are pushed to and pulled from, if they are.
     pub registry: Option<TestRegistry>,
-    workers: Workers,
+    workers: Option<Workers>,
     versions: AtomicU32,
 }
 
@@ -39,11 +39,17 @@ impl Platform {
         let depot = shelf();
         let registry = depot.registry.clone();
         let http = Http::with(&story, |state| state.with_depot(depot)).await;
-        Platform::of(story, http, registry, None).await
+        Platform::of(story, http, None).await.working_with(registry)
     }
 
     /// With a real registry, which asks the platform who may pull.
     pub async fn with_registry() -> Platform {
+        let (platform, client) = Platform::without_workers().await;
+        platform.working_with(client)
+    }
+
+    /// The same, where other processes drive the runs.
+    pub async fn without_workers() -> (Platform, Registry) {
         let story = Story::idle(quick(), None).await;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
         let registry = TestRegistry::start(listener.local_addr().expect("an address"));
@@ -51,15 +57,19 @@ impl Platform {
         let depot = Depot { registry: client.clone(), blobs: None, wrapping: wrapping() };
         let http = Http::with(&story, |state| state.with_depot(depot)).await;
         http.listen_on(listener);
-        Platform::of(story, http, client, Some(registry)).await
+        (Platform::of(story, http, Some(registry)).await, client)
     }
 
-    async fn of(story: Story, http: Http, client: Registry, registry: Option<TestRegistry>) -> Platform {
+    async fn of(story: Story, http: Http, registry: Option<TestRegistry>) -> Platform {
         let door = Door::open(&http).await;
-        let signers = TaskSigners::new(http.realm.keys.sealer.clone());
-        let env = Env::new(story.engine.clone()).with_signers(signers).with_registry(client);
-        let workers = Workers::start(&story.engine, Arc::new(env), workflows::registry());
-        Platform { story, http, door, registry, workers, versions: AtomicU32::new(0) }
+        Platform { story, http, door, registry, workers: None, versions: AtomicU32::new(0) }
+    }
+
+    fn working_with(mut self, client: Registry) -> Platform {
+        let signers = TaskSigners::new(self.http.realm.keys.sealer.clone());
+        let env = Env::new(self.story.engine.clone()).with_signers(signers).with_registry(client);
+        self.workers = Some(Workers::start(&self.story.engine, Arc::new(env), workflows::registry()));
+        self
     }
 
     /// A node with an agent, and an allocation of so many GPUs on it.
@@ -83,7 +93,12 @@ impl Platform {
 
     /// The same with an image that the engine has, pushed and pulled for real.
     pub async fn real_version(&self, engine: &Engine, image: &str, profile: &Value) -> String {
-        let number = self.draft(json!({ "runtime_profile": profile })).await;
+        self.real_version_with(engine, image, json!({ "runtime_profile": profile })).await
+    }
+
+    /// The same, with more than a profile.
+    pub async fn real_version_with(&self, engine: &Engine, image: &str, more: Value) -> String {
+        let number = self.draft(more).await;
         let body = json!({ "app_slug": "hello", "app_version": number });
         let publisher = self.http.acting("publisher");
         let intent = publisher.post(&project("/app-artifacts/publish-intents"), body).await.with(201);
@@ -100,8 +115,9 @@ impl Platform {
         for (name, value) in more.as_object().expect("fields of a version") {
             version[name] = value.clone();
         }
+        let backend = more["runtime_profile"]["kind"].as_str().unwrap_or("launchable_oci");
         let app = json!({
-            "slug": "hello", "display_name": "Hello", "category": "tests", "runtime_backend": "launchable_oci",
+            "slug": "hello", "display_name": "Hello", "category": "tests", "runtime_backend": backend,
         });
         let path = admin(&format!("/apps/manifests?owner_project_id={EXAMPLE}"));
         self.http.post(&path, json!({ "app": app, "version": version })).await.with(201);
@@ -230,7 +246,9 @@ impl Platform {
     }
 
     pub async fn end(self) {
-        self.workers.stop().await;
+        if let Some(workers) = self.workers {
+            workers.stop().await;
+        }
         drop(self.door);
         drop(self.registry);
         self.story.end().await;

@@ -1,8 +1,9 @@
 //! Has the node make the requests of the version's own tests. The run waits for the verdicts.
 
+use domain::compose;
 use domain::manifest::Manifest;
 use engine::{Activity, Call, Fault};
-use node_protocol::{HealthProbe, Task, Workload};
+use node_protocol::{HealthProbe, Task};
 use serde::{Deserialize, Serialize};
 use store::{allocations, app_instances, app_versions, node_tasks};
 use uuid::Uuid;
@@ -33,6 +34,8 @@ impl Activity for AskWorkload {
         let version = version.ok_or_else(|| gone("version"))?;
         let manifest: Manifest =
             serde_json::from_value(version.manifest).map_err(|error| unreadable(&error))?;
+        let profile = manifest.version.runtime_profile;
+        let member = profile.map_or_else(|| compose::MAIN.to_owned(), |it| compose::member_of(&it, None));
         let requests = manifest.version.smoke;
         let seconds = requests.iter().map(|test| u64::from(test.timeout_seconds)).sum();
         let allocation = known.allocation_id.ok_or_else(|| gone("allocation"))?;
@@ -40,7 +43,7 @@ impl Activity for AskWorkload {
         let instance = held(&mut tx, self.instance).await?;
         let task = Task::DiagHealthProbe(HealthProbe {
             instance_id: instance.id,
-            member: Workload::MAIN.to_owned(),
+            member,
             generation: self.generation,
             probe: None,
             requests,

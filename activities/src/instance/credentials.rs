@@ -29,17 +29,26 @@ pub(super) struct Credentials<'a> {
     pub(super) generation: i64,
 }
 
+/// What was made.
+pub(super) struct Made {
+    /// The id of the task it is sealed for.
+    pub(super) task: Uuid,
+    pub(super) sealed: String,
+    /// The names of the variables inside.
+    pub(super) given: Vec<String>,
+}
+
 impl Credentials<'_> {
-    /// The id of the task they are sealed for, and the seal.
-    pub(super) async fn make(&self, conn: &mut PgConnection, env: &Env) -> Result<(Uuid, String), Fault> {
+    pub(super) async fn make(&self, conn: &mut PgConnection, env: &Env) -> Result<Made, Fault> {
         let task = Uuid::now_v7();
         let mut variables = self.bound(conn, env).await?;
         variables.extend(self.identity(conn).await?);
+        let given = variables.keys().cloned().collect();
         let secrets = Secrets { pull: Some(self.pull(conn).await?), env: variables };
         let text = serde_json::to_vec(&secrets).map_err(|error| unreadable(&error))?;
         let sealer = env.signers()?.sealer();
         let sealed = sealer.seal(&Secret::new(text), &node_tasks::sealed_for(task));
-        Ok((task, sealed.map_err(|fault| unreadable(&fault))?))
+        Ok(Made { task, sealed: sealed.map_err(|fault| unreadable(&fault))?, given })
     }
 
     async fn pull(&self, conn: &mut PgConnection) -> Result<PullCredential, Fault> {

@@ -3,10 +3,11 @@
 use engine::{Activity, Call, Fault};
 use node_protocol::{Control, ControlAction, Generations, Remove, Task};
 use serde::{Deserialize, Serialize};
+use store::app_instances::AppInstance;
 use store::node_tasks;
 use uuid::Uuid;
 
-use super::{Order, held, unreadable};
+use super::{Order, control, held, removal, unreadable};
 use crate::Env;
 
 /// The words for which a run waits after these steps.
@@ -29,8 +30,8 @@ impl Activity for RestartWorkload {
 
     async fn run(&self, env: &Env, call: &Call) -> Result<(), Fault> {
         let (instance_id, generation) = (self.instance, self.serving);
-        let task = Task::OciControl(Control { instance_id, generation, action: ControlAction::Start });
-        order(env, call, self.instance, self.node_id, &task, RESTARTED).await
+        let start = Control { instance_id, generation, action: ControlAction::Start };
+        order(env, call, self.instance, self.node_id, |instance| control(instance, start), RESTARTED).await
     }
 }
 
@@ -51,10 +52,9 @@ impl Activity for RemoveStray {
 
     async fn run(&self, env: &Env, call: &Call) -> Result<(), Fault> {
         let generations = Generations::Only(self.stray);
-        let task =
-            Task::OciRemove(Remove { instance_id: self.instance, generations, for_good: self.for_good });
+        let remove = Remove { instance_id: self.instance, generations, for_good: self.for_good };
         let signal = format!("{STRAY_REMOVED}/{}", self.stray);
-        order(env, call, self.instance, self.node_id, &task, &signal).await
+        order(env, call, self.instance, self.node_id, |instance| removal(instance, remove), &signal).await
     }
 }
 
@@ -63,11 +63,12 @@ async fn order(
     call: &Call,
     instance: Uuid,
     node: Uuid,
-    task: &Task,
+    task: impl FnOnce(&AppInstance) -> Task,
     signal: &str,
 ) -> Result<(), Fault> {
     let mut tx = env.engine.pool().begin().await?;
     let instance = held(&mut tx, instance).await?;
+    let task = task(&instance);
     let input = task.input().map_err(|error| unreadable(&error))?;
     let order = Order {
         instance: &instance,

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use engine::{Activity, Call, Fault, Retry};
-use node_protocol::{Generations, OciLaunch, Outcome, Remove, Task};
+use node_protocol::{Generations, Outcome, Remove};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sqlx::PgConnection;
@@ -14,9 +14,9 @@ use store::{app_instance_releases, node_tasks};
 use uuid::Uuid;
 
 use super::admit::{images, refused};
-use super::credentials::{Credentials, revoke_key};
+use super::credentials::{Credentials, Made, revoke_key};
 use super::reserve::Placement;
-use super::{Order, held, holder, unreadable, workload};
+use super::{Order, held, holder, removal, unreadable, workload};
 use crate::Env;
 
 /// The word for which a run waits after this step.
@@ -56,11 +56,10 @@ impl Activity for LaunchWorkload {
             tx.rollback().await?;
             return Err(refused(env, instance.id, why).await?);
         }
-        let workload = workload::of(&mut tx, env, &instance, self, call).await?;
-        let task = Task::OciLaunch(OciLaunch { workload });
-        let input = task.input().map_err(|error| unreadable(&error))?;
         let credentials = Credentials { instance: &instance, pull: self.pull, generation: self.generation };
-        let (id, sealed) = credentials.make(&mut tx, env).await?;
+        let Made { task: id, sealed, given } = credentials.make(&mut tx, env).await?;
+        let (task, rendered) = workload::launch(&mut tx, env, &instance, self, &given, call).await?;
+        let input = task.input().map_err(|error| unreadable(&error))?;
         let order = Order {
             instance: &instance,
             node: self.placement.node_id,
@@ -72,7 +71,8 @@ impl Activity for LaunchWorkload {
         };
         node_tasks::insert(&mut tx, &order.task(call)).await?;
         let ports = json!(self.placement.ports);
-        app_instance_releases::set_launched(&mut tx, instance.id, self.generation, &ports).await?;
+        let (of, now) = (instance.id, self.generation);
+        app_instance_releases::set_launched(&mut tx, of, now, &ports, rendered.as_ref()).await?;
         let name = ledger::workload_on(self.placement.node_id, self.generation);
         ledger::post(&mut tx, holder(&instance, call), Kind::Workload, &name, 1).await?;
         tx.commit().await?;
@@ -107,11 +107,8 @@ impl LaunchWorkload {
         instance: &AppInstance,
         call: &Call,
     ) -> Result<bool, Fault> {
-        let remove = Task::OciRemove(Remove {
-            instance_id: self.instance,
-            generations: Generations::Only(self.generation),
-            for_good: self.alone,
-        });
+        let (instance_id, generations) = (self.instance, Generations::Only(self.generation));
+        let remove = removal(instance, Remove { instance_id, generations, for_good: self.alone });
         let input = remove.input().map_err(|error| unreadable(&error))?;
         let order = Order {
             instance,

@@ -1,9 +1,10 @@
 //! Has the node ask the workload until it serves, or waits for the workload to speak up itself where its health is a
 //! heartbeat. Without a declared health check, being started is all that is asked.
 
+use domain::compose;
 use domain::manifest::{HealthKind, RuntimeProfile};
 use engine::{Activity, Call, Fault};
-use node_protocol::{HealthProbe, Probe, ProbeKind, Task, Workload};
+use node_protocol::{HealthProbe, Probe, ProbeKind, Task};
 use serde::{Deserialize, Serialize};
 use store::app_instance_artifacts::Standing;
 use store::{app_instance_heartbeats, app_instance_releases, node_tasks};
@@ -46,7 +47,7 @@ impl Activity for ProbeWorkload {
         let grace = probe.grace_seconds;
         let task = Task::DiagHealthProbe(HealthProbe {
             instance_id: instance.id,
-            member: Workload::MAIN.to_owned(),
+            member: compose::member_of(&profile, Some(probe.port)),
             generation: self.generation,
             probe: Some(probe),
             requests: Vec::new(),

@@ -2,12 +2,12 @@
 //! for the node's evidence.
 
 use engine::{Activity, Call, Fault};
-use node_protocol::{Generations, Remove, Task};
+use node_protocol::{Generations, Remove};
 use serde::{Deserialize, Serialize};
 use store::node_tasks;
 use uuid::Uuid;
 
-use super::{Order, held, unreadable};
+use super::{Order, held, removal, unreadable};
 use crate::Env;
 
 /// The word for which a run waits after this step.
@@ -48,11 +48,8 @@ impl Activity for RemoveWorkload {
     async fn run(&self, env: &Env, call: &Call) -> Result<Uuid, Fault> {
         let mut tx = env.engine.pool().begin().await?;
         let instance = held(&mut tx, self.instance).await?;
-        let task = Task::OciRemove(Remove {
-            instance_id: instance.id,
-            generations: self.which(),
-            for_good: self.for_good,
-        });
+        let (instance_id, generations) = (instance.id, self.which());
+        let task = removal(&instance, Remove { instance_id, generations, for_good: self.for_good });
         let input = task.input().map_err(|error| unreadable(&error))?;
         let signal = self.signal();
         let order = Order {

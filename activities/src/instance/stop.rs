@@ -4,13 +4,13 @@
 use std::time::Duration;
 
 use engine::{Activity, Call, Fault, Retry};
-use node_protocol::{Control, ControlAction, Outcome, Task};
+use node_protocol::{Control, ControlAction, Outcome};
 use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use store::node_tasks;
 use uuid::Uuid;
 
-use super::{Order, held, unreadable};
+use super::{Order, control, held, unreadable};
 use crate::Env;
 
 /// The word for which a run waits after this step.
@@ -74,8 +74,8 @@ impl StopWorkload {
         signal: Option<&str>,
     ) -> Result<Uuid, Fault> {
         let instance = held(conn, self.instance).await?;
-        let task =
-            Task::OciControl(Control { instance_id: instance.id, generation: self.old_generation, action });
+        let (instance_id, generation) = (instance.id, self.old_generation);
+        let task = control(&instance, Control { instance_id, generation, action });
         let input = task.input().map_err(|error| unreadable(&error))?;
         let order = Order {
             instance: &instance,

@@ -1,31 +1,33 @@
-//! The container that a node is asked to run: what the version declares, the config filled in, by digest, within what the
-//! instance was given.
+//! What a node is asked to run: what the version declares, the config filled in, by digest, within what the instance was
+//! given. One container, or a stack of them.
 
 use std::collections::BTreeMap;
 
+use domain::container::PIDS;
 use domain::manifest::RuntimeProfile;
 use domain::placement::Grant;
 use engine::{Call, Fault};
-use node_protocol::{Image, Port, Resources, Workload};
+use node_protocol::{Image, OciLaunch, Port, Resources, Task, Workload};
+use serde_json::Value;
 use sqlx::PgConnection;
 use store::app_instance_artifacts::{self, Standing};
 use store::app_instance_releases;
 use store::app_instances::AppInstance;
 
 use super::launch::LaunchWorkload;
+use super::stack::{self, Resolved};
 use super::unreadable;
 use crate::Env;
 
-/// How many processes a workload may have.
-const PIDS: u32 = 4096;
-
-pub(super) async fn of(
+/// The task, and the Compose file where it is a stack's. `given` are the names of the variables that come sealed.
+pub(super) async fn launch(
     conn: &mut PgConnection,
     env: &Env,
     instance: &AppInstance,
     launch: &LaunchWorkload,
+    given: &[String],
     call: &Call,
-) -> Result<Workload, Fault> {
+) -> Result<(Task, Option<Value>), Fault> {
     let missing = |what: &str| unreadable(&format!("no {what} was resolved for the instance"));
     let release = app_instance_releases::find(conn, instance.id, Standing::Target).await?;
     let release = release.ok_or_else(|| missing("release"))?;
@@ -33,16 +35,28 @@ pub(super) async fn of(
         serde_json::from_value(release.profile).map_err(|error| unreadable(&error))?;
     let grant: Grant = serde_json::from_value(release.resources).map_err(|error| unreadable(&error))?;
     let artifacts = app_instance_artifacts::of(conn, instance.id, Standing::Target).await?;
+    let registry = env.registry()?.host.clone();
+    if let Some(renderer) = profile.renderer {
+        let resolved = Resolved {
+            profile: &profile,
+            config: &release.config,
+            grant,
+            artifacts: &artifacts,
+            registry: &registry,
+            given,
+        };
+        let (task, file) = stack::launch(renderer, instance, launch, &resolved, call)?;
+        return Ok((task, Some(file)));
+    }
     let image = artifacts.into_iter().next().ok_or_else(|| missing("image"))?;
-    let registry = Some(env.registry()?.host.clone());
     let config = profile.launch_values(&release.config);
     let own = profile.env.iter().map(|variable| (variable.name.clone(), variable.value.clone()));
-    Ok(Workload {
+    let workload = Workload {
         instance_id: instance.id,
         member: Workload::MAIN.to_owned(),
         generation: launch.generation,
         correlation_id: call.correlation_id.to_string(),
-        image: Image { registry, repository: image.repository, digest: image.digest },
+        image: Image { registry: Some(registry), repository: image.repository, digest: image.digest },
         command: command(&profile, config.arguments),
         env: own.chain(config.env).collect(),
         ports: ports(&profile, &launch.placement.ports),
@@ -54,7 +68,11 @@ pub(super) async fn of(
         },
         read_only_root: profile.read_only_root,
         files: files(&profile, instance)?,
-    })
+        scratch: Vec::new(),
+        shared_memory_gib: None,
+        stack: None,
+    };
+    Ok((Task::OciLaunch(OciLaunch { workload }), None))
 }
 
 /// The profile's words, then those of the config; the image's own command where there are neither.

@@ -6,6 +6,7 @@ mod logs;
 mod networks;
 mod pull;
 mod scratch;
+mod volumes;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,20 +19,13 @@ use bollard::query_parameters::{
 };
 use chrono::{DateTime, Utc};
 use domain::StatusReason;
+use domain::container::{DIGEST, GENERATION, INSTANCE, MEMBER, PORTS};
 use futures::StreamExt;
 use node_protocol::{ControlAction, Generations, Launched, Secrets, Usage, Workload, WorkloadState};
 use uuid::Uuid;
 
 use super::{Driver, DriverFault, Network, Seen, Told};
 use crate::tail::Tail;
-
-pub(crate) const INSTANCE: &str = "gpuaas.instance";
-pub(crate) const MEMBER: &str = "gpuaas.member";
-pub(crate) const GENERATION: &str = "gpuaas.generation";
-pub(crate) const CORRELATION: &str = "gpuaas.correlation_id";
-/// `name=container port`, separated by commas: how names of ports are found again.
-pub(crate) const PORTS: &str = "gpuaas.ports";
-pub(crate) const DIGEST: &str = "gpuaas.digest";
 
 /// How long a container has to end by itself before it is ended.
 const STOP_SECONDS: i32 = 10;
@@ -129,6 +123,7 @@ impl Driver for Docker {
         self.ensure_image(&workload.image, secrets.pull.as_ref(), told).await?;
         self.network(workload.instance_id).await?;
         scratch::write(workload).map_err(|error| disk("write the container's files", &error))?;
+        self.ensure_volumes(workload).await?;
         self.ensure_container(workload, secrets).await?;
         let name = workload.container_name();
         self.start(&name).await?;
@@ -190,6 +185,7 @@ impl Driver for Docker {
                 gone_is_well(self.client.remove_network(&network).await, "remove the network")?;
                 gone.push(network);
             }
+            gone.extend(self.remove_volumes(instance).await?);
         }
         Ok(gone)
     }
@@ -204,7 +200,9 @@ impl Driver for Docker {
 
     async fn leftovers(&self, instance: Uuid) -> Result<Vec<String>, DriverFault> {
         let networks = self.labelled(Some(instance)).await?;
-        Ok(networks.into_iter().filter_map(|network| network.name).chain(scratch::of(instance)).collect())
+        let volumes = self.volumes(instance).await?;
+        let networks = networks.into_iter().filter_map(|network| network.name);
+        Ok(networks.chain(scratch::of(instance)).chain(volumes).collect())
     }
 
     async fn logs(

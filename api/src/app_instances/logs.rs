@@ -11,9 +11,13 @@ use axum::extract::State as Shared;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
-use domain::{ErrorCode, InstanceStatus, LogLine, NodeStatus};
+use domain::manifest::RuntimeProfile;
+use domain::{ErrorCode, InstanceStatus, LogLine, NodeStatus, compose};
 use futures::stream;
-use node_protocol::{Output, ReadLogs, Task, Workload};
+use node_protocol::{Output, ReadLogs, Task};
+use sqlx::PgConnection;
+use store::app_instance_artifacts::Standing;
+use store::app_instance_releases;
 use store::app_instances::AppInstance;
 use store::nodes::Node;
 use tokio::time::sleep;
@@ -45,7 +49,11 @@ pub(crate) fn logs() -> Endpoint {
             whole_number(1, ReadLogs::MOST_LINES.into()),
             "At most so many lines; 100 unless said otherwise.",
         )
-        .query("member", text_like(MEMBER), "Which part of the instance; `main` unless said otherwise.")
+        .query(
+            "member",
+            text_like(MEMBER),
+            "Which part of the instance; the one that serves unless said otherwise.",
+        )
         .query("since", text_as(KnownFormat::DateTime), "Only what was written after this time.")
         .query(
             "follow",
@@ -75,7 +83,7 @@ async fn read(
 
 #[derive(Clone)]
 struct Wanted {
-    member: String,
+    member: Option<String>,
     tail: u32,
     since: Option<DateTime<Utc>>,
 }
@@ -87,8 +95,8 @@ impl Wanted {
         if !(1..=ReadLogs::MOST_LINES).contains(&tail) {
             params.problem("tail", format!("must be {rule}"));
         }
-        let member = params.text("member").unwrap_or_else(|| Workload::MAIN.to_owned());
-        if !is_member(&member) {
+        let member = params.text("member");
+        if member.as_deref().is_some_and(|member| !is_member(member)) {
             params.problem("member", "must be the name of a member, such as main");
         }
         let since = params.parsed("since", "an RFC 3339 time such as 2026-01-31T12:00:00Z");
@@ -99,14 +107,13 @@ impl Wanted {
         let mut tx = state.read().await?;
         let instance = found(&mut tx, caller, Id::of(id)).await?;
         let node = node_of(&mut tx, &instance).await?;
+        let member = match &self.member {
+            Some(member) => member.clone(),
+            None => serving(&mut tx, id).await?,
+        };
         tx.rollback().await?;
         let node = standing(&instance, node)?;
-        let task = Task::DiagLogs(ReadLogs {
-            instance_id: id,
-            member: self.member.clone(),
-            tail: self.tail,
-            since: self.since,
-        });
+        let task = Task::DiagLogs(ReadLogs { instance_id: id, member, tail: self.tail, since: self.since });
         let correlation_id = caller.context.correlation_id.to_string();
         let question =
             Question { instance: &instance, node: &node, task: &task, correlation_id: &correlation_id };
@@ -115,6 +122,17 @@ impl Wanted {
             _ => Err(ApiError::new(ErrorCode::UpstreamError, "The node answered something else.")),
         }
     }
+}
+
+/// The part that people reach.
+async fn serving(conn: &mut PgConnection, instance: Uuid) -> Result<String, ApiError> {
+    let mut release = app_instance_releases::find(conn, instance, Standing::Serving).await?;
+    if release.is_none() {
+        release = app_instance_releases::find(conn, instance, Standing::Target).await?;
+    }
+    let profile: Option<RuntimeProfile> =
+        release.and_then(|release| serde_json::from_value(release.profile).ok());
+    Ok(profile.map_or_else(|| compose::MAIN.to_owned(), |profile| compose::member_of(&profile, None)))
 }
 
 fn is_member(text: &str) -> bool {

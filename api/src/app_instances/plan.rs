@@ -2,18 +2,20 @@
 //! transaction that is given up. What the action would refuse is refused here the same way.
 
 use api_types::{
-    EffectiveInstance, InstanceArtifact, InstancePlan, InstancePlanStep, NewAppInstance, PlanInstance,
-    PlannedAction,
+    EffectiveInstance, InstanceArtifact, InstancePlan, InstancePlanStep, InstancePrice, NewAppInstance,
+    PlanInstance, PlannedAction,
 };
 use axum::Json;
 use axum::extract::State as Shared;
-use domain::{ControlPlaneScope, ErrorCode, OperatingMode, RuntimeBackend};
+use domain::placement::Grant;
+use domain::{ControlPlaneScope, ErrorCode, OperatingMode, RuntimeBackend, UsageSource, hourly};
 use sqlx::PgConnection;
 use store::app_instance_artifacts::UsedArtifact;
 use store::app_instance_releases::Release;
 use store::app_instances::AppInstance;
 use store::deployment::{Change, Purpose, To, decide, decide_change};
-use store::node_tasks;
+use store::{allocations, node_tasks, prices, server};
+use uuid::Uuid;
 use workflows::instance::explain;
 
 use super::create::{held_version, wish};
@@ -70,6 +72,8 @@ async fn plan_create(
     let version = held_version(&mut tx, &asked.app_slug, &asked.version).await?;
     let decision = decide(&mut tx, place(&caller)?, &version, &wish(&asked), Purpose::New).await?;
     let mut plan = steps(&mut tx, "deploy", &version.slug).await?;
+    let at = Some(decision.allocation_id);
+    plan.price_per_hour = price(&mut tx, &version.slug, at, &decision.release).await?;
     tx.rollback().await?;
     let admitted = decision.admitted;
     let modes =
@@ -103,7 +107,9 @@ async fn plan_action(
         Some((verb, purpose)) => {
             let to = To { version: asked.target_version, artifact_id: asked.artifact_id, purpose };
             let change = decide_change(&mut tx, &instance, &to).await?;
-            let plan = steps(&mut tx, verb, &instance.app_slug).await?;
+            let mut plan = steps(&mut tx, verb, &instance.app_slug).await?;
+            let at = instance.allocation_id;
+            plan.price_per_hour = price(&mut tx, &instance.app_slug, at, &change.release).await?;
             changed(plan, &instance, change)?
         }
     };
@@ -129,7 +135,7 @@ fn changed(plan: InstancePlan, instance: &AppInstance, change: Change) -> Result
 fn effective(
     release: Release,
     images: Vec<UsedArtifact>,
-    allocation_id: Option<uuid::Uuid>,
+    allocation_id: Option<Uuid>,
     (operating_mode, control_plane_scope, runtime_backend): (
         OperatingMode,
         ControlPlaneScope,
@@ -151,6 +157,38 @@ fn effective(
         resources: release.resources,
         artifacts: images.into_iter().map(artifact).collect(),
     }
+}
+
+/// By the prices that hold now; none where there are none at all.
+async fn price(
+    conn: &mut PgConnection,
+    app_slug: &str,
+    allocation: Option<Uuid>,
+    release: &Release,
+) -> Result<Option<InstancePrice>, ApiError> {
+    let Some(currency) = prices::currency(conn).await? else { return Ok(None) };
+    let allocation = match allocation {
+        Some(allocation) => allocations::find(conn, allocation).await?,
+        None => None,
+    };
+    let grant: Grant =
+        serde_json::from_value(release.resources.clone()).map_err(|error| ApiError::internal(&error))?;
+    let wanted = hourly::Wanted {
+        app_slug,
+        sku: allocation.as_ref().map(|allocation| allocation.sku.as_str()),
+        gpu_count: grant.gpu_count,
+        at: server::now(conn).await?,
+    };
+    let lines = hourly::lines(&prices::all(conn).await?, &wanted);
+    let sum = |source: UsageSource| {
+        lines.iter().filter(|line| line.usage_source == source).map(|line| line.amount_minor).sum()
+    };
+    Ok(Some(InstancePrice {
+        currency,
+        amount_minor: sum(UsageSource::AppRuntime),
+        allocation_amount_minor: sum(UsageSource::Allocation),
+        lines,
+    }))
 }
 
 /// The steps with what they usually take; what is decided comes on top.

@@ -91,6 +91,13 @@ pub struct Mount {
     pub path: String,
 }
 
+impl Service {
+    /// The one that a stack has whose manifest names none.
+    pub fn server() -> Service {
+        Service { name: crate::compose::SERVER.to_owned(), artifact: runtime(), gpu: true, description: None }
+    }
+}
+
 impl Renderer {
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use api_types::{EffectiveInstance, InstancePlan, InstancePlanStep};
+use api_types::{EffectiveInstance, InstancePlan, InstancePlanStep, InstancePrice};
 use domain::entitlement::{Choice, Effective, Layer};
 use domain::placement::Strategy;
 use serde_json::Value;
@@ -99,11 +99,14 @@ fn allowed(policy: &Effective) -> String {
     format!("{} with scope {}{gpus}{without}", modes.join(" or "), scopes.join(" or "))
 }
 
-/// Minor units and a currency, as money is told everywhere.
-fn per_hour(price: &Value) -> String {
-    match (price["amount_minor"].as_i64(), price["currency"].as_str()) {
-        (Some(minor), Some(currency)) => format!("{} an hour", output::money(minor, currency)),
-        _ => price.to_string(),
+/// As money is told everywhere.
+fn per_hour(price: &InstancePrice) -> String {
+    let own = output::money(price.amount_minor, &price.currency);
+    match price.allocation_amount_minor {
+        0 => format!("{own} an hour"),
+        minor => {
+            format!("{own} an hour, beside {} for its allocation", output::money(minor, &price.currency))
+        }
     }
 }
 

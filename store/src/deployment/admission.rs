@@ -89,7 +89,7 @@ async fn entitled(conn: &mut PgConnection, project: Uuid, version: &AppVersion) 
 
 /// What no part of this release runs yet.
 fn backend(backend: RuntimeBackend) -> Result<(), Refused> {
-    if backend == RuntimeBackend::LaunchableOci {
+    if backend.runs_on_agent() {
         return Ok(());
     }
     let message = format!("This platform does not run apps of the backend {} yet.", backend.as_str());

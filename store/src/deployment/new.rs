@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use domain::ErrorCode::{PlacementUnsatisfiable, PolicyDenied};
 use domain::manifest::{self, Problem, Version};
 use domain::placement::{self, Candidate, Grant, Row, Wanted};
-use domain::{ControlPlaneScope, OperatingMode};
+use domain::{ControlPlaneScope, OperatingMode, compose};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -118,9 +118,20 @@ fn values(declared: &Version, wish: &Wish, unbound: Vec<(String, String)>) -> Re
     }
     match granted {
         Some(manifest::Granted { gpu_count, cpu_cores, memory_gib }) if wrong.is_empty() => {
-            Ok(Grant { gpu_count, cpu_cores, memory_gib, host_port: wish.host_port })
+            let grant = Grant { gpu_count, cpu_cores, memory_gib, host_port: wish.host_port };
+            renderable(declared, wish, grant)
         }
         _ => Err(Refused::Invalid(wrong)),
+    }
+}
+
+/// A stack is rendered when it is launched; what cannot be is told now.
+fn renderable(declared: &Version, wish: &Wish, grant: Grant) -> Result<Grant, Refused> {
+    let config = declared.effective_config(wish.config.as_ref().unwrap_or(&json!({})));
+    let problem = declared.runtime_profile.as_ref();
+    match problem.and_then(|profile| compose::problem(profile, &config, grant)) {
+        None => Ok(grant),
+        Some(problem) => Err(Refused::Invalid(vec![(problem.pointer, problem.message)])),
     }
 }
 

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 use store::app_instance_artifacts::Standing;
-use store::resource_ledger::{self as ledger, Holder};
+use store::resource_ledger as ledger;
 use store::{app_instance_artifacts, app_instance_releases, app_instances, meters};
 use tracing::Span;
 use uuid::Uuid;
@@ -168,9 +168,7 @@ impl DeployInstance {
 /// Everything that is held was the earlier workload's, and that is gone.
 async fn release_earlier(conn: &mut PgConnection, instance: Uuid, told: &Told) -> Result<(), Fault> {
     let now = instance::held(conn, instance).await?;
-    let held = ledger::balance(conn, instance).await?;
-    let who: Holder<'_> = holder(&now, told);
-    ledger::give_back(conn, who, &held).await?;
+    ledger::give_back_for_takers(conn, holder(&now, told)).await?;
     instance::end_identity(conn, &now).await
 }
 

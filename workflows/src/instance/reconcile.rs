@@ -6,21 +6,23 @@ use std::time::Duration;
 
 use activities::Env;
 use activities::instance::{self, RemoveStray, RestartWorkload};
-use domain::{EventType, InstanceStatus, StatusReason};
+use domain::{EventType, InstanceStatus, PolicyKey, StatusReason};
 use engine::{Fault, Halt, OnExhausted, PlannedStep, Run, Workflow};
 use node_protocol::Outcome;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
-use store::app_instance_artifacts::Standing;
 use store::app_instances::{self, Why};
-use store::{app_instance_releases, nodes};
+use store::policies::Subject;
+use store::{nodes, policies};
 use tracing::Span;
 use uuid::Uuid;
 
+use super::deploy::DeployInstance;
+use super::retry::again;
 use super::switch::release_old;
 use super::{Told, answer};
-use crate::reconcilers::drift::{Findings, compare, workloads};
+use crate::reconcilers::drift::{Findings, Wanted, compare, workloads};
 
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10 * 60);
 /// A report may have been on its way when the run began; the one after it was taken later.
@@ -48,6 +50,7 @@ impl Workflow for ReconcileInstance {
         PlannedStep::activity("restart_workload"),
         PlannedStep::wait("workload_restarted"),
         PlannedStep::transact("mark_missing"),
+        PlannedStep::child(DeployInstance::NAME),
     ];
     const ON_EXHAUSTED: OnExhausted = OnExhausted::Unwind;
     type Env = Env;
@@ -67,11 +70,16 @@ impl Workflow for ReconcileInstance {
         }
         if found.missing {
             let (instance, told) = (self.instance, Told::of(run));
-            run.transact("mark_missing", move |conn| {
-                let told = told.clone();
-                Box::pin(async move { mark_missing(conn, instance, &told).await })
-            })
-            .await?;
+            let again: Option<DeployInstance> = run
+                .transact("mark_missing", move |conn| {
+                    let told = told.clone();
+                    Box::pin(async move { mark_missing(conn, instance, &told).await })
+                })
+                .await?;
+            if let Some(again) = again {
+                // Whatever becomes of it, the instance says so itself.
+                let _ = run.try_child(&again).await?;
+            }
         }
         run.output(&found).await
     }
@@ -135,19 +143,27 @@ async fn findings(
     let Some(node) = nodes::find(conn, node).await?.filter(|node| node.report_sequence >= after) else {
         return Ok(None);
     };
-    let serving = app_instance_releases::find(conn, instance, Standing::Serving).await?;
-    let serving = serving.map(|serving| serving.generation);
-    Ok(Some(compare(instance, now.status()?, serving, &workloads(&node))))
+    let serving = Wanted::of(conn, instance).await?;
+    Ok(Some(compare(instance, now.status()?, serving.as_ref(), &workloads(&node))))
 }
 
-/// It is not there to be started: somebody took it away behind the platform's back, or the node lost it.
-async fn mark_missing(conn: &mut PgConnection, instance: Uuid, told: &Told) -> Result<(), Fault> {
-    instance::held(conn, instance).await?;
-    let message = "the workload is gone from its node; a retry starts it anew".to_owned();
+/// It is not there to be started: somebody took it away behind the platform's back, or the node lost it. Where policy says so it
+/// is deployed again at once, as a retry would; otherwise it waits for one.
+async fn mark_missing(
+    conn: &mut PgConnection,
+    instance: Uuid,
+    told: &Told,
+) -> Result<Option<DeployInstance>, Fault> {
+    let now = instance::held(conn, instance).await?;
+    let of = Subject { org: Some(now.org_id), project: Some(now.project_id), user: None };
+    let relaunch = policies::resolve(conn, PolicyKey::RelaunchMissing, of).await?.value == json!(true);
+    let then = if relaunch { "it is deployed again" } else { "a retry starts it anew" };
+    let message = format!("the workload is gone from its node; {then}");
     let why = Why { reason: StatusReason::Internal, message };
     let (from, to) = (InstanceStatus::Running, InstanceStatus::Failed);
-    if app_instances::move_to(conn, instance, from, to, Some(&why)).await? {
-        instance::tell(conn, instance, EventType::InstanceFailed, "reconcile", told.thread()).await?;
+    if !app_instances::move_to(conn, instance, from, to, Some(&why)).await? {
+        return Ok(None);
     }
-    Ok(())
+    instance::tell(conn, instance, EventType::InstanceFailed, "reconcile", told.thread()).await?;
+    Ok(if relaunch { Some(again(conn, &now).await?) } else { None })
 }

@@ -2,7 +2,8 @@
 //! instance's own, which looks again before it acts. A container whose instance is not the platform's is nobody's to touch.
 
 use activities::Env;
-use domain::{InstanceStatus, NodeStatus};
+use domain::manifest::RuntimeProfile;
+use domain::{InstanceStatus, NodeStatus, compose};
 use engine::{
     Activity, Call, EngineError, Fault, Halt, Missed, OnExhausted, Overlap, PlannedStep, Run, Schedule,
     Start, StartError, Workflow,
@@ -44,11 +45,30 @@ impl Findings {
     }
 }
 
+/// What should be there of an instance that runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    pub generation: i64,
+    pub members: Vec<String>,
+}
+
+impl Wanted {
+    /// What serves; none where nothing does.
+    pub async fn of(conn: &mut PgConnection, instance: Uuid) -> Result<Option<Wanted>, Fault> {
+        let Some(serving) = app_instance_releases::find(conn, instance, Standing::Serving).await? else {
+            return Ok(None);
+        };
+        let profile: RuntimeProfile = serde_json::from_value(serving.profile)
+            .map_err(|error| Fault::needs_operator("unreadable", error.to_string()))?;
+        Ok(Some(Wanted { generation: serving.generation, members: compose::members(&profile) }))
+    }
+}
+
 /// Only what rests is judged: an instance that changes has a run of its own that knows better.
 pub fn compare(
     instance: Uuid,
     status: InstanceStatus,
-    serving: Option<i64>,
+    serving: Option<&Wanted>,
     seen: &[WorkloadReport],
 ) -> Findings {
     let own = || seen.iter().filter(move |workload| workload.instance_id == instance);
@@ -61,10 +81,13 @@ pub fn compare(
     };
     match (status, serving) {
         (InstanceStatus::Running, Some(wanted)) => {
-            let there = own().find(|workload| workload.generation == wanted);
-            let stands = there.is_some_and(|workload| workload.state != WorkloadState::Running);
-            let stopped = stands.then_some(wanted);
-            Findings { stopped, missing: there.is_none(), strays: strays(serving), ended: false }
+            let generation = wanted.generation;
+            let there = || own().filter(move |workload| workload.generation == generation);
+            let missing =
+                wanted.members.iter().any(|member| there().all(|workload| workload.member != *member));
+            let stands = there().any(|workload| workload.state != WorkloadState::Running);
+            let stopped = (stands && !missing).then_some(generation);
+            Findings { stopped, missing, strays: strays(Some(generation)), ended: false }
         }
         (InstanceStatus::Decommissioned, _) => {
             Findings { strays: strays(None), ended: true, ..Findings::default() }
@@ -136,9 +159,8 @@ async fn differing(conn: &mut PgConnection, node: &Node) -> Result<Vec<Uuid>, Fa
     about.dedup();
     let mut differing = Vec::new();
     for instance in app_instances::of(conn, &about).await? {
-        let serving = app_instance_releases::find(conn, instance.id, Standing::Serving).await?;
-        let serving = serving.map(|serving| serving.generation);
-        if compare(instance.id, instance.status()?, serving, &seen).is_drift() {
+        let serving = Wanted::of(conn, instance.id).await?;
+        if compare(instance.id, instance.status()?, serving.as_ref(), &seen).is_drift() {
             differing.push(instance.id);
         }
     }
@@ -180,19 +202,30 @@ mod tests {
         WorkloadReport { instance_id: instance, member, generation, state, health, usage }
     }
 
+    fn wanted(generation: i64) -> Wanted {
+        Wanted { generation, members: vec!["main".to_owned()] }
+    }
+
+    #[test]
+    fn a_stack_without_one_of_its_members_is_not_there() {
+        let wanted = Wanted { generation: 3, members: vec!["main".to_owned(), "proxy".to_owned()] };
+        let all = [seen(INSTANCE, 3, WorkloadState::Running)];
+        assert!(compare(INSTANCE, InstanceStatus::Running, Some(&wanted), &all).missing);
+    }
+
     #[test]
     fn what_serves_and_nothing_else_is_no_drift() {
         let all =
             [seen(INSTANCE, 3, WorkloadState::Running), seen(Uuid::from_u128(2), 1, WorkloadState::Exited)];
-        assert!(!compare(INSTANCE, InstanceStatus::Running, Some(3), &all).is_drift());
+        assert!(!compare(INSTANCE, InstanceStatus::Running, Some(&wanted(3)), &all).is_drift());
     }
 
     #[test]
     fn what_stands_still_is_missing_or_strays_is_told_apart() {
         let all = [seen(INSTANCE, 2, WorkloadState::Running), seen(INSTANCE, 3, WorkloadState::Exited)];
-        let found = compare(INSTANCE, InstanceStatus::Running, Some(3), &all);
+        let found = compare(INSTANCE, InstanceStatus::Running, Some(&wanted(3)), &all);
         assert_eq!((found.stopped, found.missing, found.strays), (Some(3), false, vec![2]));
-        let found = compare(INSTANCE, InstanceStatus::Running, Some(4), &all);
+        let found = compare(INSTANCE, InstanceStatus::Running, Some(&wanted(4)), &all);
         assert_eq!((found.stopped, found.missing, found.strays), (None, true, vec![2, 3]));
         let ended = compare(INSTANCE, InstanceStatus::Decommissioned, None, &all);
         assert_eq!((ended.missing, ended.strays), (false, vec![2, 3]));
@@ -203,7 +236,7 @@ mod tests {
         for status in [InstanceStatus::Deploying, InstanceStatus::Upgrading, InstanceStatus::Decommissioning]
         {
             let all = [seen(INSTANCE, 9, WorkloadState::Exited)];
-            assert!(!compare(INSTANCE, status, Some(3), &all).is_drift(), "{status}");
+            assert!(!compare(INSTANCE, status, Some(&wanted(3)), &all).is_drift(), "{status}");
         }
     }
 }

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 
 use bollard::models::{
-    ContainerCreateBody, DeviceRequest, HostConfig, HostConfigLogConfig, PortBinding, PortMap, RestartPolicy,
-    RestartPolicyNameEnum,
+    ContainerCreateBody, DeviceRequest, EndpointSettings, HostConfig, HostConfigLogConfig, Mount,
+    NetworkingConfig, PortBinding, PortMap, RestartPolicy, RestartPolicyNameEnum,
 };
+use domain::container::{self, CORRELATION, DIGEST, GENERATION, INSTANCE, MEMBER, PORTS};
 use node_protocol::{Secrets, Workload};
 
-use super::{CORRELATION, DIGEST, GENERATION, INSTANCE, MEMBER, PORTS, scratch};
+use super::{scratch, volumes};
 
 const GIB: i64 = 1 << 30;
 
@@ -18,11 +19,11 @@ pub(super) fn body(workload: &Workload, secrets: &Secrets) -> ContainerCreateBod
         image: Some(workload.image.reference()),
         cmd: workload.command.clone(),
         env: Some(env.collect()),
-        // Nobody, whatever the image says.
-        user: Some("65534:65534".to_owned()),
+        user: Some(container::USER.to_owned()),
         labels: Some(labels(workload)),
         exposed_ports: Some(workload.ports.iter().map(|port| format!("{}/tcp", port.container)).collect()),
         host_config: Some(host_config(workload)),
+        networking_config: Some(networking(workload)),
         ..ContainerCreateBody::default()
     }
 }
@@ -30,14 +31,37 @@ pub(super) fn body(workload: &Workload, secrets: &Secrets) -> ContainerCreateBod
 fn labels(workload: &Workload) -> HashMap<String, String> {
     let ports: Vec<String> =
         workload.ports.iter().map(|port| format!("{}={}", port.name, port.container)).collect();
-    HashMap::from([
+    let mut labels = HashMap::from([
         (INSTANCE.to_owned(), workload.instance_id.to_string()),
         (MEMBER.to_owned(), workload.member.clone()),
         (GENERATION.to_owned(), workload.generation.to_string()),
         (CORRELATION.to_owned(), workload.correlation_id.clone()),
         (DIGEST.to_owned(), workload.image.digest.clone()),
         (PORTS.to_owned(), ports.join(",")),
+    ]);
+    labels.extend(compose_labels(workload));
+    labels
+}
+
+/// By which Compose's own tools know a stack and its parts.
+fn compose_labels(workload: &Workload) -> HashMap<String, String> {
+    let Some(hash) = &workload.stack else { return HashMap::new() };
+    let label = |name: &str, value: &str| (format!("com.docker.compose.{name}"), value.to_owned());
+    HashMap::from([
+        label("project", &Workload::network_name(workload.instance_id)),
+        label("service", &workload.member),
+        label("container-number", "1"),
+        label("oneoff", "False"),
+        label("config-hash", hash),
     ])
+}
+
+/// Members find each other by name, on their own network alone.
+fn networking(workload: &Workload) -> NetworkingConfig {
+    let named =
+        EndpointSettings { aliases: Some(vec![workload.member.clone()]), ..EndpointSettings::default() };
+    let network = Workload::network_name(workload.instance_id);
+    NetworkingConfig { endpoints_config: Some(HashMap::from([(network, named)])) }
 }
 
 fn host_config(workload: &Workload) -> HostConfig {
@@ -49,7 +73,8 @@ fn host_config(workload: &Workload) -> HostConfig {
         security_opt: Some(vec!["no-new-privileges".to_owned()]),
         readonly_rootfs: Some(workload.read_only_root),
         tmpfs: Some(HashMap::from([("/tmp".to_owned(), "rw,nosuid,nodev,size=256m".to_owned())])),
-        mounts: scratch::mounts(workload),
+        mounts: mounts(workload),
+        shm_size: workload.shared_memory_gib.map(|gib| i64::from(gib) * GIB),
         network_mode: Some(Workload::network_name(workload.instance_id)),
         port_bindings: Some(bindings(workload)),
         memory: Some(memory),
@@ -73,6 +98,11 @@ fn host_config(workload: &Workload) -> HostConfig {
         }),
         ..HostConfig::default()
     }
+}
+
+fn mounts(workload: &Workload) -> Option<Vec<Mount>> {
+    let all: Vec<Mount> = scratch::mount(workload).into_iter().chain(volumes::mounts(workload)).collect();
+    (!all.is_empty()).then_some(all)
 }
 
 fn bindings(workload: &Workload) -> PortMap {
@@ -129,6 +159,29 @@ mod tests {
         assert_eq!((mount.target.as_deref(), mount.read_only), (Some("/run/gpuaas"), Some(true)));
         let own = format!("/dev/shm/gpuaas/{}", workload.container_name());
         assert_eq!(mount.source.as_deref(), Some(own.as_str()));
+    }
+
+    #[test]
+    fn a_member_of_a_stack_is_known_to_compose_and_has_folders_of_its_own() {
+        let stage = Stage { digest: format!("sha256:{}", "a".repeat(64)), port: 8080 };
+        let mut workload = stage.workload(Uuid::nil(), 3);
+        assert!(asked(0).labels.unwrap().keys().all(|name| !name.starts_with("com.docker.compose")));
+        (workload.member, workload.stack) = ("server".to_owned(), Some("hash".to_owned()));
+        (workload.scratch, workload.shared_memory_gib) = (vec!["/cache".to_owned()], Some(2));
+        let asked = body(&workload, &Secrets::default());
+        let labels = asked.labels.unwrap();
+        assert_eq!(labels["com.docker.compose.project"], Workload::network_name(Uuid::nil()));
+        assert_eq!(labels["com.docker.compose.service"], "server");
+        let host = asked.host_config.unwrap();
+        assert_eq!(host.shm_size, Some(2 * GIB));
+        let mounts = host.mounts.unwrap();
+        let [mount] = mounts.as_slice() else { panic!("{mounts:?}") };
+        assert_eq!(
+            (mount.typ, mount.target.as_deref()),
+            (Some(bollard::models::MountType::VOLUME), Some("/cache"))
+        );
+        let endpoints = asked.networking_config.unwrap().endpoints_config.unwrap();
+        assert_eq!(endpoints[&Workload::network_name(Uuid::nil())].aliases, Some(vec!["server".to_owned()]));
     }
 
     #[test]

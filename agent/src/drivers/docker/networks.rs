@@ -6,10 +6,11 @@ use std::collections::HashMap;
 use bollard::models::{Network as Shown, NetworkCreateRequest};
 use bollard::query_parameters::ListNetworksOptionsBuilder;
 use domain::StatusReason;
+use domain::container::INSTANCE;
 use node_protocol::Workload;
 use uuid::Uuid;
 
-use super::{Docker, INSTANCE, fault};
+use super::{Docker, fault};
 use crate::drivers::{DriverFault, Network};
 
 impl Docker {
@@ -25,9 +26,14 @@ impl Docker {
         if let Some(there) = self.labelled(Some(instance)).await?.first() {
             return addressed(there);
         }
-        let labels = HashMap::from([(INSTANCE.to_owned(), instance.to_string())]);
+        let name = Workload::network_name(instance);
+        let labels = HashMap::from([
+            (INSTANCE.to_owned(), instance.to_string()),
+            ("com.docker.compose.project".to_owned(), name.clone()),
+            ("com.docker.compose.network".to_owned(), "default".to_owned()),
+        ]);
         let request = NetworkCreateRequest {
-            name: Workload::network_name(instance),
+            name,
             driver: Some("bridge".to_owned()),
             labels: Some(labels),
             ..Default::default()

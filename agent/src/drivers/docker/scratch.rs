@@ -45,7 +45,7 @@ fn fill(folder: &std::path::Path, files: &BTreeMap<String, String>) -> io::Resul
     Ok(())
 }
 
-pub(super) fn mounts(workload: &Workload) -> Option<Vec<Mount>> {
+pub(super) fn mount(workload: &Workload) -> Option<Mount> {
     let mount = || Mount {
         target: Some(Workload::FILES.to_owned()),
         source: Some(folder(&workload.container_name()).display().to_string()),
@@ -53,7 +53,7 @@ pub(super) fn mounts(workload: &Workload) -> Option<Vec<Mount>> {
         read_only: Some(true),
         ..Mount::default()
     };
-    (!workload.files.is_empty()).then(|| vec![mount()])
+    (!workload.files.is_empty()).then(mount)
 }
 
 /// Gone is well.
