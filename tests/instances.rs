@@ -7,6 +7,7 @@ mod decommission;
 mod deploy;
 mod drift;
 mod entitled;
+mod killed;
 mod logs;
 mod nodes;
 mod promises;

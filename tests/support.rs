@@ -6,6 +6,7 @@ pub mod control_plane;
 pub mod database;
 pub mod docker;
 pub mod failing;
+pub mod fleet;
 pub mod image;
 pub mod issuer;
 pub mod node;

@@ -13,7 +13,7 @@ use workflows::instance::decommission::DecommissionInstance;
 use workflows::instance::deploy::DeployInstance;
 
 use self::catalog::furnish;
-use self::instance::begin_anew;
+use self::instance::{begin_anew, left};
 use crate::support::database::TestDatabase;
 
 const ORG: Uuid = Uuid::from_u128(0xA);
@@ -37,7 +37,7 @@ async fn deploying_survives_being_struck_anywhere() {
         database: database.options.clone(),
         workflow: DeployInstance { account: ACCOUNT, pull: PULL, ..DeployInstance::new(INSTANCE, 1) },
         fresh_env: |engine| begin_anew(engine, "requested", false),
-        leftovers: |_env| Vec::new(),
+        leftovers: left,
         while_waiting: |_, _| Box::pin(async {}),
     })
     .await;
@@ -50,9 +50,9 @@ async fn decommissioning_survives_being_struck_anywhere() {
     furnish(&database.pool()).await;
     check_workflow(Check {
         database: database.options.clone(),
-        workflow: DecommissionInstance { instance: INSTANCE, generation: 2 },
-        fresh_env: |engine| begin_anew(engine, "running", false),
-        leftovers: |_env| Vec::new(),
+        workflow: DecommissionInstance { instance: INSTANCE, generation: 3 },
+        fresh_env: |engine| begin_anew(engine, "running", true),
+        leftovers: left,
         while_waiting: |_, _| Box::pin(async {}),
     })
     .await;

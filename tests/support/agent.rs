@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use agent::{Agent, Driver, Home, Newcomer, Now, Settings, enrol};
@@ -25,13 +25,13 @@ use crate::http::{Http, admin};
 /// The platform behind a socket, and a way to cut what comes in.
 pub struct Door {
     pub url: String,
-    cut: Arc<AtomicBool>,
+    cut: Arc<AtomicU8>,
     serving: JoinHandle<()>,
 }
 
 impl Door {
     pub async fn open(http: &Http) -> Door {
-        let cut = Arc::new(AtomicBool::new(false));
+        let cut = Arc::new(AtomicU8::new(OPEN));
         let is_cut = Arc::clone(&cut);
         let router: Router = api::router(http.state.clone(), Router::new()).layer(middleware::from_fn(
             move |request: Request, next: Next| {
@@ -49,7 +49,12 @@ impl Door {
 
     /// While it is cut, whatever is asked or answered is lost.
     pub fn cut(&self, cut: bool) {
-        self.cut.store(cut, Ordering::SeqCst);
+        self.cut.store(if cut { SHUT } else { OPEN }, Ordering::SeqCst);
+    }
+
+    /// What is asked is heard and done, and nobody learns of it.
+    pub fn lose_answers(&self) {
+        self.cut.store(ONE_WAY, Ordering::SeqCst);
     }
 }
 
@@ -59,13 +64,17 @@ impl Drop for Door {
     }
 }
 
-async fn pass(cut: Arc<AtomicBool>, request: Request, next: Next) -> Response {
+const OPEN: u8 = 0;
+const SHUT: u8 = 1;
+const ONE_WAY: u8 = 2;
+
+async fn pass(cut: Arc<AtomicU8>, request: Request, next: Next) -> Response {
     let lost = || StatusCode::BAD_GATEWAY.into_response();
-    if cut.load(Ordering::SeqCst) {
+    if cut.load(Ordering::SeqCst) == SHUT {
         return lost();
     }
     let answer = next.run(request).await;
-    if cut.load(Ordering::SeqCst) { lost() } else { answer }
+    if cut.load(Ordering::SeqCst) == OPEN { answer } else { lost() }
 }
 
 pub struct RunningAgent {

@@ -35,6 +35,8 @@ pub struct Realm {
     pub issuer: SigningKey,
     pub clock: Arc<ManualClock>,
     pub keys: Keys,
+    /// The line of the key that seals, for processes that must open the same.
+    pub sealing: String,
 }
 
 impl Realm {
@@ -50,9 +52,10 @@ impl Realm {
         let verifier = Verifier::new(vec![trusted], true, clock.clone()).expect("a verifier");
         let own = SigningKeys::one(SigningKey::generate().expect("a key"));
         let minter = Minter::new(PLATFORM, AUDIENCE, own, clock.clone());
-        let sealer = Sealer::from_lines(Sealer::generate_line("story").expose()).expect("a sealer");
+        let sealing = Sealer::generate_line("story").expose().clone();
+        let sealer = Sealer::from_lines(&sealing).expect("a sealer");
         let keys = Keys { verifier: Arc::new(verifier), minter, clock: clock.clone(), sealer };
-        Realm { issuer, clock, keys }
+        Realm { issuer, clock, keys, sealing }
     }
 
     pub fn now(&self) -> DateTime<Utc> {

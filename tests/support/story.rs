@@ -272,6 +272,12 @@ impl Story {
         self.database.drop().await;
     }
 
+    /// The same while other processes go on working.
+    pub async fn check_while_others_work(&self) {
+        self.until_true("obsolete jobs are dropped", NO_OBSOLETE_JOB, Uuid::nil(), &[]).await;
+        self.check().await;
+    }
+
     pub async fn check(&self) {
         let mut conn = self.pool.acquire().await.expect("a connection");
         let broken = engine::check_invariants(&mut conn, None).await.expect("the checker runs");

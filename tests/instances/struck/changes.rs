@@ -17,7 +17,7 @@ use workflows::reconcilers::drift::WatchDrift;
 use workflows::reconcilers::lost_nodes::WatchNodes;
 
 use super::catalog::furnish;
-use super::instance::begin_anew;
+use super::instance::{begin_anew, left};
 use super::{ALLOCATION, INSTANCE, NODE};
 use crate::support::database::TestDatabase;
 
@@ -41,7 +41,7 @@ async fn strike_upgrade(strategy: Strategy) {
         database: database.options.clone(),
         workflow: UpgradeInstance(shift(Way::Upgrade, strategy)),
         fresh_env: |engine| begin_anew(engine, "running", true),
-        leftovers: |_env| Vec::new(),
+        leftovers: left,
         while_waiting: |_, _| Box::pin(async {}),
     })
     .await;
@@ -66,7 +66,7 @@ async fn rolling_back_survives_being_struck_anywhere() {
         database: database.options.clone(),
         workflow: RollbackInstance(shift(Way::Rollback, Strategy::SideBySide)),
         fresh_env: |engine| begin_anew(engine, "running", true),
-        leftovers: |_env| Vec::new(),
+        leftovers: left,
         while_waiting: |_, _| Box::pin(async {}),
     })
     .await;

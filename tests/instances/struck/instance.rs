@@ -80,6 +80,22 @@ async fn nothing_is_left(pool: &PgPool) {
     assert_eq!(open, 0, "no task is left open");
 }
 
+/// What the run has made of the world, besides the instance's own state: what it took or gave back, and whatever of its means is
+/// still good for something. A run that turned back leaves nothing of it.
+pub(super) fn left(env: &Env) -> Vec<String> {
+    let left = sqlx::query_scalar(
+        "select format('%s %s', kind, sum(quantity)) from resource_ledger where run_id <> $1
+             group by kind, resource having sum(quantity) <> 0
+         union all select 'open task ' || kind from node_tasks where finished_at is null
+         union all select 'good pull credential' from registry_credentials where revoked_at is null
+         union all select 'good key' from service_account_keys where revoked_at is null
+         union all select 'target ' || name from app_instance_artifacts a where standing = 'target'
+             and exists (select 1 from app_instance_releases r where r.instance_id = a.instance_id and standing = 'serving')
+         order by 1",
+    );
+    wait_for(left.bind(Uuid::nil()).fetch_all(env.pool())).unwrap()
+}
+
 /// The node of the run before may still be at work, and lock in another order; then whoever was chosen tries again.
 async fn wipe(pool: &PgPool) {
     for _ in 0..10 {

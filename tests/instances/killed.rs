@@ -1,0 +1,231 @@
+//! Whoever is killed, with SIGKILL and wherever a change of an instance stands, nothing is lost, doubled or left behind: the
+//! server, the worker, the agent and the container engine in turn, while an instance is deployed, upgraded and taken away.
+//! And whatever the line between a node and the platform loses, the node goes on.
+
+use std::time::Duration;
+
+use agent::{Driver, Simulated};
+use chrono::TimeDelta;
+use engine::RunState;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::nodes::watch;
+use crate::http::project;
+use crate::support::docker::PORT;
+use crate::support::fleet::{Fleet, Victim, status};
+use crate::support::platform::{Platform, id_of, profile};
+use crate::support::slow::is_slow;
+
+/// The steps around which each run is struck: before the node hears of it, while it works, while it is asked, at the end.
+const DEPLOY: [&str; 4] = ["issue_pull_intent", "workload_launched", "workload_healthy", "mark_running"];
+const UPGRADE: [&str; 4] = ["reserve_placement", "workload_launched", "workload_healthy", "remove_workload"];
+const DECOMMISSION: [&str; 3] = ["stop_accepting_work", "workload_removed", "sign_receipt"];
+
+const IS_AT: &str = "select exists (select 1 from engine.step where run_id = $1 and name = $2[1])
+    or (select finished_at is not null from engine.run where id = $1)";
+
+/// An instance through all of its life, its helpers killed once in each of its changes.
+async fn through_a_life(victim: Victim, phases: impl IntoIterator<Item = (usize, usize, usize)>) {
+    let mut fleet = Fleet::start().await;
+    let first =
+        fleet.platform.real_version(&fleet.engine, &fleet.engine.stage.digest, &profile(PORT, 30)).await;
+    let image = fleet.engine.image("second").unwrap();
+    let second = fleet.platform.real_version(&fleet.engine, &image, &profile(PORT, 30)).await;
+    for (deploy, upgrade, decommission) in phases {
+        let (id, run) = fleet.platform.deploy_version(fleet.allocation, &first, 0).await;
+        strike(&mut fleet, victim, run, DEPLOY[deploy]).await;
+        if settles(&fleet, run).await != RunState::Succeeded {
+            // A launch that its engine did not survive is taken back, and asked for again.
+            stands_still(&fleet, id).await;
+            let again = fleet.platform.http.acting("operator");
+            let again =
+                again.post(&project(&format!("/app-instances/{id}/retry")), json!({})).await.with(202);
+            assert_eq!(
+                settles(&fleet, id_of(&again["workflow"])).await,
+                RunState::Succeeded,
+                "{}",
+                fleet.said()
+            );
+        }
+        assert_eq!(status(&fleet.platform, id).await, "running");
+        one_serves(&fleet, id, "welcome").await;
+
+        let run = asks(&fleet, id, "upgrade", json!({ "target_version": second })).await;
+        strike(&mut fleet, victim, run, UPGRADE[upgrade]).await;
+        let words = if settles(&fleet, run).await == RunState::Succeeded { "second" } else { "welcome" };
+        one_serves(&fleet, id, words).await;
+
+        let run = asks(&fleet, id, "decommission", json!({})).await;
+        strike(&mut fleet, victim, run, DECOMMISSION[decommission]).await;
+        assert_eq!(settles(&fleet, run).await, RunState::Succeeded, "{}", fleet.said());
+        assert_eq!(status(&fleet.platform, id).await, "decommissioned");
+        stands_still(&fleet, id).await;
+        assert_eq!(fleet.engine.leftovers(), Vec::<String>::new());
+        fleet.platform.http.get(&project(&format!("/app-instances/{id}/receipt"))).await.with(200);
+        fleet.platform.story.check_while_others_work().await;
+    }
+    fleet.end().await;
+}
+
+async fn asks(fleet: &Fleet, id: Uuid, verb: &str, body: Value) -> Uuid {
+    let path = project(&format!("/app-instances/{id}/{verb}"));
+    id_of(&fleet.platform.http.acting("operator").post(&path, body).await.with(202)["workflow"])
+}
+
+/// Kills once the run has come so far, and starts what was killed again.
+async fn strike(fleet: &mut Fleet, victim: Victim, run: Uuid, phase: &str) {
+    fleet.platform.story.until_true(&format!("the run is at {phase}"), IS_AT, run, &[phase]).await;
+    fleet.kill(victim);
+    fleet.start_again(victim).await;
+    // What an agent was doing is handed out again when its lease is over, by the database's clock.
+    if victim == Victim::Agent {
+        fleet.platform.story.advance(Duration::from_secs(61)).await;
+    }
+}
+
+/// How the run ended; where it rests for a person, the person asks it to go on.
+async fn settles(fleet: &Fleet, run: Uuid) -> RunState {
+    loop {
+        let state = fleet.platform.story.settles(run).await;
+        if !matches!(state, RunState::Paused | RunState::Stuck) {
+            return state;
+        }
+        fleet.platform.story.ask("retry", run).await.expect("it goes on");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// One workload, and it is this one.
+async fn one_serves(fleet: &Fleet, id: Uuid, words: &str) {
+    assert_eq!(fleet.containers(id).len(), 1, "{:?}", fleet.containers(id));
+    let url = format!("{}/index.html", fleet.platform.url(id).await);
+    let mut tries = 0;
+    // An engine that was killed brings its containers back a moment after it answers.
+    let page = loop {
+        match reqwest::get(&url).await {
+            Ok(page) => break page.text().await.unwrap(),
+            Err(error) if tries > 600 => panic!("{error}\n{}", fleet.said()),
+            Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+        }
+        tries += 1;
+    };
+    assert_eq!(page, words);
+    let held = fleet.platform.held(id).await;
+    assert_eq!(held, ["cpu_core 1", "memory_gib 1", "port 1", "service_account 1", "workload 1"]);
+}
+
+/// Nothing is there of it, and it holds nothing.
+async fn stands_still(fleet: &Fleet, id: Uuid) {
+    assert_eq!(fleet.containers(id), Vec::<String>::new());
+    assert_eq!(fleet.platform.held(id).await, Vec::<String>::new());
+}
+
+/// Every phase on nights, one of each otherwise.
+fn phases(short: (usize, usize, usize)) -> Vec<(usize, usize, usize)> {
+    if !is_slow() {
+        return vec![short];
+    }
+    (0..DEPLOY.len()).map(|phase| (phase, phase, phase % DECOMMISSION.len())).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_killed_in_the_middle_of_a_life_costs_nothing() {
+    through_a_life(Victim::Server, phases((1, 2, 1))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_killed_in_the_middle_of_a_life_costs_nothing() {
+    through_a_life(Victim::Worker, phases((0, 3, 0))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_killed_in_the_middle_of_a_life_costs_nothing() {
+    through_a_life(Victim::Agent, phases((1, 1, 1))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_killed_in_the_middle_of_a_life_costs_nothing() {
+    through_a_life(Victim::Engine, phases((1, 2, 1))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_goes_on_while_the_platform_is_away_for_longer_than_any_lease_or_token_lives() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    let number = platform.version(&profile(PORT, 30)).await;
+    let (id, run) = platform.deploy_version(allocation, &number, 1).await;
+    platform.succeeds(run).await;
+    // A second launch is on its way when the line is cut; its result cannot be told.
+    driver.will(agent::SimulatedFault::Hang);
+    let (late, run) = platform.deploy_version(allocation, &number, 1).await;
+    let out = "select exists (select 1 from node_tasks where run_id = $1 and kind = 'oci.launch' and status = $2[1])";
+    platform.story.until_true("the node has the task", out, run, &["handed_out"]).await;
+    platform.door.cut(true);
+    driver.release(1);
+    while driver.launches() < 2 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // Past the lease of every task and process, past every token that the node has, and past the patience of the launch.
+    platform.http.realm.clock.advance(TimeDelta::minutes(50));
+    platform.story.advance(Duration::from_secs(50 * 60)).await;
+    watch(&platform).await;
+    assert_eq!(platform.instance(id).await["status_reason"]["code"], "node_unreachable");
+    assert_eq!(driver.seen().await.unwrap().len(), 2, "what ran goes on");
+
+    platform.door.cut(false);
+    let back = "select status = 'active' and $2::text[] is not null from nodes where id = $1";
+    platform.story.until_true("the node is back", back, agent.id, &[]).await;
+    watch(&platform).await;
+    assert_eq!(platform.instance(id).await["status"], "running");
+    // The launch was given up meanwhile, and what came of it went; or it was heard of in time.
+    let state = platform.story.ends(run).await;
+    let left = if state == RunState::Succeeded { 2 } else { 1 };
+    assert_eq!(driver.seen().await.unwrap().len(), left, "{state:?}");
+    assert_eq!(driver.launches(), 2, "nothing was started twice");
+    for id in [id, late] {
+        platform.decommission(id).await;
+        assert_eq!(platform.held(id).await, Vec::<String>::new());
+    }
+    assert_eq!(driver.seen().await.unwrap(), vec![]);
+    agent.end().await;
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_that_never_arrive_are_made_up_for_and_nothing_is_done_twice() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    let number = platform.version(&profile(PORT, 30)).await;
+    // The node asks and is heard; what it is given is lost on the way.
+    platform.door.lose_answers();
+    let (id, run) = platform.deploy_version(allocation, &number, 1).await;
+    let out = "select exists (select 1 from node_tasks where run_id = $1 and kind = 'oci.launch' and status = $2[1])";
+    platform.story.until_true("the task was handed out", out, run, &["handed_out"]).await;
+    assert_eq!(driver.launches(), 0, "and never arrived");
+    platform.door.cut(false);
+    platform.story.advance(Duration::from_secs(61)).await;
+    platform.story.until_true("the launch is at work or done", out, run, &["succeeded"]).await;
+    platform.succeeds(run).await;
+    assert_eq!(driver.launches(), 1);
+    // Its own answers are heard; that they were it does not learn, so it tells them again.
+    platform.door.lose_answers();
+    let run = id_of(
+        &platform
+            .http
+            .acting("operator")
+            .post(&project(&format!("/app-instances/{id}/decommission")), json!({}))
+            .await
+            .with(202)["workflow"],
+    );
+    platform.story.advance(Duration::from_secs(61)).await;
+    platform.door.cut(false);
+    platform.story.advance(Duration::from_secs(61)).await;
+    platform.succeeds(run).await;
+    assert_eq!(driver.seen().await.unwrap(), vec![]);
+    assert_eq!(platform.held(id).await, Vec::<String>::new());
+    agent.end().await;
+    platform.end().await;
+}
