@@ -9,7 +9,7 @@ mod platform;
 mod read;
 mod verify;
 
-pub use ask::Target;
+pub use ask::{Line, Target};
 pub use bare::{BareArgs, run as bare};
 pub use platform::{Platform, binary};
 pub use read::answered;

@@ -49,7 +49,7 @@ pub async fn artifacts(args: &ArtifactsArgs) -> Result<bool, Failure> {
     let mut report = Report::default();
     report.add(blob::measure(&place, size).await?);
     report.add(intents(&place, &database, size).await?);
-    report.add(tokens::measure(&place, &database, size).await?);
+    report.add(tokens::measure(&place, size).await?);
     show(&report.table());
     if !args.quick {
         let environment = environment(&server).await?;

@@ -1,7 +1,8 @@
 //! Benchmarks. Each figure is measured beside a reference on the same server in the same run, because only the
 //! ratio travels from one machine to another. `bench engine` measures the durable engine against its bars, `bench api`
 //! the HTTP API, `bench catalog` the pages of a large catalog, `bench artifacts` blobs, intents and registry tokens, `bench
-//! console` the console in a browser, `bench metering` usage from its taking to its price.
+//! console` the console in a browser, `bench metering` usage from its taking to its price, `bench deploy` instances beside `docker run`
+//! and a server with many nodes.
 
 // Nobody depends on a binary: here `pub` only means "for the other files".
 #![allow(unreachable_pub)]
@@ -13,6 +14,7 @@ mod api;
 mod artifacts;
 mod catalog;
 mod console;
+mod deploy;
 mod failure;
 mod load;
 mod measure;
@@ -36,6 +38,7 @@ use crate::api::{ApiArgs, BareArgs};
 use crate::artifacts::ArtifactsArgs;
 use crate::catalog::CatalogArgs;
 use crate::console::ConsoleArgs;
+use crate::deploy::DeployArgs;
 use crate::failure::Failure;
 use crate::measure::EngineArgs;
 use crate::metering::MeteringArgs;
@@ -62,6 +65,8 @@ enum Bench {
     Artifacts(ArtifactsArgs),
     /// Metering: usage beside a COPY of it, a large rollup, and reading what it came to
     Metering(MeteringArgs),
+    /// Instances: what the platform adds to `docker run`, and one server with many nodes
+    Deploy(DeployArgs),
     /// A process of its own that drives runs until it is killed
     #[command(hide = true)]
     Worker(WorkerArgs),
@@ -113,6 +118,10 @@ async fn run(bench: Bench) -> Result<bool, Failure> {
         },
         Bench::Metering(args) => tokio::select! {
             measured = Box::pin(metering::metering(&args)) => measured,
+            _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
+        },
+        Bench::Deploy(args) => tokio::select! {
+            measured = Box::pin(deploy::deploy(&args)) => measured,
             _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
         },
         Bench::Worker(args) => worker::run(&args).await,

@@ -35,6 +35,21 @@ impl Target {
         Target { address, request: request.into_bytes() }
     }
 
+    /// A form, of somebody who has nothing to show yet.
+    pub fn form(address: SocketAddr, path: &str, form: &str) -> Target {
+        let length = form.len();
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nhost: {address}\r\naccept: application/json\r\n\
+             content-type: application/x-www-form-urlencoded\r\ncontent-length: {length}\r\n\r\n{form}"
+        );
+        Target { address, request: request.into_bytes() }
+    }
+
+    /// As it is sent.
+    pub fn request(&self) -> &[u8] {
+        &self.request
+    }
+
     /// The body of one answer.
     pub async fn body(&self) -> Result<String, Failure> {
         let mut line = Line::open(self.address).await?;
@@ -74,13 +89,13 @@ async fn keep_asking(mut line: Line, request: Vec<u8>, until: Instant) -> Result
 }
 
 /// One connection that is kept open.
-struct Line {
+pub struct Line {
     stream: TcpStream,
     buffer: Vec<u8>,
 }
 
 impl Line {
-    async fn open(address: SocketAddr) -> Result<Line, Failure> {
+    pub async fn open(address: SocketAddr) -> Result<Line, Failure> {
         let stream =
             TcpStream::connect(address).await.map_err(Failure::io(format!("connect to {address}")))?;
         stream.set_nodelay(true).map_err(Failure::io("send at once"))?;
@@ -88,7 +103,7 @@ impl Line {
     }
 
     /// The body of the answer, which must be a 200 or a 201.
-    async fn ask(&mut self, request: &[u8]) -> Result<&[u8], Failure> {
+    pub async fn ask(&mut self, request: &[u8]) -> Result<&[u8], Failure> {
         self.stream.write_all(request).await.map_err(Failure::io("send a request"))?;
         self.buffer.clear();
         loop {

@@ -30,16 +30,35 @@ const AUDIENCE: &str = "gpuaas-api";
 pub struct Platform {
     pub address: SocketAddr,
     token: String,
+    minter: Minter,
     child: Child,
     folder: PathBuf,
 }
 
 impl Platform {
-    /// The token has the keys of this role.
+    /// The token has the keys of this role. Nothing is driven here: only questions are answered.
     pub async fn start(
         database: &Database,
         address: SocketAddr,
         role: ProjectRole,
+    ) -> Result<Platform, Failure> {
+        Platform::start_as(database, address, role, &["--api-only"]).await
+    }
+
+    /// The same with its workers and schedules.
+    pub async fn start_whole(
+        database: &Database,
+        address: SocketAddr,
+        role: ProjectRole,
+    ) -> Result<Platform, Failure> {
+        Platform::start_as(database, address, role, &[]).await
+    }
+
+    async fn start_as(
+        database: &Database,
+        address: SocketAddr,
+        role: ProjectRole,
+        part: &[&str],
     ) -> Result<Platform, Failure> {
         let own_url = format!("http://{address}");
         let key = SigningKey::generate().map_err(unfit)?;
@@ -58,7 +77,8 @@ impl Platform {
         let minter = Minter::new(&own_url, AUDIENCE, SigningKeys::one(key), Arc::new(SystemClock));
         let token = minter.mint(bearer).map_err(unfit)?.access_token.expose().clone();
         let child = Command::new(binary()?)
-            .args(["serve", "--api-only", "--listen", &address.to_string()])
+            .args(["serve", "--listen", &address.to_string()])
+            .args(part)
             .args(["--database-url", database.options.to_url_lossy().as_str()])
             .args(["--set", &format!("auth.public_url={own_url}")])
             .args(["--set", "auth.issuers=https://nobody.example gpuaas"])
@@ -73,7 +93,7 @@ impl Platform {
             .kill_on_drop(true)
             .spawn()
             .map_err(Failure::io("start gpuaas serve"))?;
-        Ok(Platform { address, token, child, folder })
+        Ok(Platform { address, token, minter, child, folder })
     }
 
     /// What its callers show.
@@ -81,9 +101,28 @@ impl Platform {
         format!("Bearer {}", self.token)
     }
 
+    /// What a node shows that has proven itself.
+    pub fn node_bearer(&self, node: Uuid) -> Result<String, Failure> {
+        let bearer = Bearer {
+            subject: node,
+            actor_type: ActorType::Node,
+            org_id: None,
+            project_id: None,
+            scope: String::new(),
+            lifetime: TimeDelta::hours(1),
+        };
+        let minted = self.minter.mint(bearer).map_err(unfit)?;
+        Ok(format!("Bearer {}", minted.access_token.expose()))
+    }
+
     /// Of the server; zero once it has ended.
     pub fn pid(&self) -> u32 {
         self.child.id().unwrap_or_default()
+    }
+
+    /// Where it keeps blobs.
+    pub fn blobs(&self) -> PathBuf {
+        self.folder.join("blobs")
     }
 
     /// What it said, for when it does not answer.
