@@ -1,4 +1,4 @@
-//! Puts two things into the binary: the pages of docs/errors, for `gpuaas explain`, and the built console, `console/dist`,
+//! Puts two things into the binary: the pages of docs/errors and of its reasons, for `gpuaas explain`, and the built console, `console/dist`,
 //! one line per file, with its compressed twin where there is one. That folder is part of the repository and empty until
 //! `./dev` has built the console.
 
@@ -19,17 +19,25 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn error_pages(folder: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={}", folder.display());
-    let mut pages: Vec<_> = fs::read_dir(folder)?.collect::<Result<_, _>>()?;
-    pages.sort_by_key(fs::DirEntry::file_name);
-    let mut code = String::from("const PAGES: &[(&str, &str)] = &[\n");
-    for page in pages {
-        let path = page.path();
+    let code = pages("PAGES", folder)? + &pages("REASONS", &folder.join("reasons"))?;
+    fs::write(out.join("error_pages.rs"), code)?;
+    Ok(())
+}
+
+fn pages(list: &str, folder: &Path) -> Result<String, Box<dyn Error>> {
+    let mut pages = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        pages.push(entry?.path());
+    }
+    pages.retain(|page| page.is_file());
+    pages.sort();
+    let mut code = format!("const {list}: &[(&str, &str)] = &[\n");
+    for path in pages {
         let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
         writeln!(code, "    ({name:?}, include_str!({path:?})),")?;
     }
     code.push_str("];\n");
-    fs::write(out.join("error_pages.rs"), code)?;
-    Ok(())
+    Ok(code)
 }
 
 fn console_files(dist: &Path, out: &Path) -> Result<(), Box<dyn Error>> {

@@ -162,15 +162,14 @@ mod tests {
     use std::collections::BTreeSet;
     use std::path::Path;
 
+    use domain::{ReasonKind, StatusReason};
+
     use super::*;
 
     #[test]
     fn every_code_has_a_page_that_says_what_to_do_and_nothing_else_has() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/errors");
-        let pages: BTreeSet<String> = std::fs::read_dir(&folder)
-            .unwrap()
-            .map(|page| page.unwrap().file_name().into_string().unwrap())
-            .collect();
+        let pages = pages(&folder);
         let codes: BTreeSet<String> = ErrorCode::all().map(|code| format!("{code}.md")).collect();
         assert_eq!(pages, codes);
         for code in ErrorCode::all() {
@@ -181,5 +180,29 @@ mod tests {
             let (cause, remedy) = advice.split_once("\n\n## What to do\n\n").expect("what to do");
             assert!(!cause.is_empty() && !remedy.trim().is_empty(), "{code} leaves its reader alone");
         }
+    }
+
+    #[test]
+    fn every_status_reason_has_a_page_that_says_who_must_act_and_nothing_else_has() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/errors/reasons");
+        let reasons = StatusReason::ALL.iter().map(|reason| format!("{reason}.md"));
+        assert_eq!(pages(&folder), reasons.collect());
+        for reason in StatusReason::ALL {
+            let page = std::fs::read_to_string(folder.join(format!("{reason}.md"))).unwrap();
+            let kind = match reason.kind() {
+                ReasonKind::Waiting => "Waiting: nobody has to act at first.",
+                ReasonKind::Blocked => "Blocked: somebody has to act.",
+            };
+            let head = format!("# {reason}\n\n{kind}\n\n## Cause\n\n");
+            let advice = page.strip_prefix(&head).unwrap_or_else(|| panic!("{reason} is introduced wrongly"));
+            let (cause, remedy) = advice.split_once("\n\n## What to do\n\n").expect("what to do");
+            assert!(!cause.is_empty() && !remedy.trim().is_empty(), "{reason} leaves its reader alone");
+        }
+    }
+
+    fn pages(folder: &Path) -> BTreeSet<String> {
+        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+        let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
+        files.map(|file| file.file_name().into_string().unwrap()).collect()
     }
 }

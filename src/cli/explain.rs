@@ -1,18 +1,19 @@
-//! `gpuaas explain CODE`: the page of an error code, from the binary itself: it works where nothing else does.
+//! `gpuaas explain CODE`: the page of an error code or of a status reason, from the binary itself: it works where nothing
+//! else does. A word that is both is explained as both.
 
 use clap::Args;
-use domain::ErrorCode;
+use domain::{ErrorCode, StatusReason};
 use serde::Serialize;
 
 use super::output::{self, Format};
 use crate::failure::Failure;
 
-// PAGES: every file of docs/errors, as `(code, text)`.
+// PAGES: every file of docs/errors, as `(code, text)`; REASONS: every file of its folder `reasons`.
 include!(concat!(env!("OUT_DIR"), "/error_pages.rs"));
 
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// The code, as error answers have it; none lists them all
+    /// The code, as error answers have it, or the reason of an instance; none lists the codes
     code: Option<String>,
 }
 
@@ -23,16 +24,37 @@ struct Explained {
     explanation: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     page: Option<&'static str>,
+    /// Instances have a reason of the same name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<ExplainedReason>,
+}
+
+#[derive(Serialize)]
+struct ExplainedReason {
+    status_reason: &'static str,
+    kind: domain::ReasonKind,
+    page: &'static str,
 }
 
 pub fn run(args: &ExplainArgs, format: Format) -> Result<(), Failure> {
     let Some(asked) = &args.code else { return all(format) };
-    let code: ErrorCode = asked.parse().map_err(|_| unknown(asked))?;
-    let page = page_of(code);
+    let (code, reason) = (asked.parse::<ErrorCode>().ok(), asked.parse::<StatusReason>().ok());
     match format {
-        Format::Table | Format::Csv => output::text(page.unwrap_or(code.explanation())),
-        Format::Name => output::text(&format!("{code}\n")),
-        Format::Json | Format::Yaml => output::data(format, &explained(code, page)),
+        _ if code.is_none() && reason.is_none() => Err(unknown(asked)),
+        Format::Name => output::text(&format!("{asked}\n")),
+        Format::Table | Format::Csv => {
+            let code = code.map(|code| page_of(code).unwrap_or(code.explanation()));
+            let pages: Vec<&str> = code.into_iter().chain(reason.map(page_of_reason)).collect();
+            output::text(&pages.join("\n"))
+        }
+        Format::Json | Format::Yaml => match (code, reason) {
+            (Some(code), reason) => {
+                let reason = reason.map(explained_reason);
+                output::data(format, &Explained { reason, ..explained(code, page_of(code)) })
+            }
+            (None, Some(reason)) => output::data(format, &explained_reason(reason)),
+            (None, None) => Ok(()),
+        },
     }
 }
 
@@ -45,6 +67,18 @@ fn page_of(code: ErrorCode) -> Option<&'static str> {
     PAGES.iter().find(|(name, _)| *name == code.as_str()).map(|(_, page)| *page)
 }
 
+fn page_of_reason(reason: StatusReason) -> &'static str {
+    REASONS.iter().find(|(name, _)| *name == reason.as_str()).map_or("", |(_, page)| page)
+}
+
+fn explained_reason(reason: StatusReason) -> ExplainedReason {
+    ExplainedReason {
+        status_reason: reason.as_str(),
+        kind: reason.kind(),
+        page: page_of_reason(reason),
+    }
+}
+
 fn all(format: Format) -> Result<(), Failure> {
     let codes: Vec<Explained> = ErrorCode::all().map(|code| explained(code, None)).collect();
     let rows: Vec<Vec<String>> = codes
@@ -55,14 +89,14 @@ fn all(format: Format) -> Result<(), Failure> {
 }
 
 fn explained(code: ErrorCode, page: Option<&'static str>) -> Explained {
-    Explained { code: code.as_str(), status: code.status(), explanation: code.explanation(), page }
+    Explained { code: code.as_str(), status: code.status(), explanation: code.explanation(), page, reason: None }
 }
 
 /// Codes that share a word with what was asked are most likely meant.
 fn unknown(asked: &str) -> Failure {
     let words: Vec<&str> = asked.split('_').filter(|word| word.len() > 3).collect();
-    let near: Vec<&str> = ErrorCode::all()
-        .map(ErrorCode::as_str)
+    let known = ErrorCode::all().map(ErrorCode::as_str).chain(StatusReason::ALL.map(StatusReason::as_str));
+    let near: Vec<&str> = known
         .filter(|code| words.iter().any(|word| code.contains(word)))
         .collect();
     let hint = if near.is_empty() {
@@ -84,5 +118,13 @@ mod tests {
             assert!(pages.contains(&code.as_str()), "{code}");
         }
         assert_eq!(pages.len(), ErrorCode::all().count());
+    }
+
+    #[test]
+    fn every_status_reason_has_its_page() {
+        for reason in StatusReason::ALL {
+            assert!(page_of_reason(reason).contains("## What to do"), "{reason}");
+        }
+        assert_eq!(REASONS.len(), StatusReason::ALL.len());
     }
 }
