@@ -9,6 +9,7 @@ import "./style/tables.css";
 import "./style/run.css";
 import "./style/panels.css";
 import "./style/forms.css";
+import "./style/usage.css";
 
 import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";

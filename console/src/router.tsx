@@ -11,6 +11,7 @@ import {
 } from "@tanstack/react-router";
 import { AccountsPage } from "./accounts/AccountsPage";
 import { type ArtifactFilter, type InstanceFilter, places, type RunFilter } from "./api/queries";
+import { DELIVERY_STATUSES, type DeliveryStatus, TRACE_KINDS, type TraceKind } from "./api/types";
 import { ArtifactPage } from "./artifacts/ArtifactPage";
 import { ArtifactsPage } from "./artifacts/ArtifactsPage";
 import { AuditPage } from "./audit/AuditPage";
@@ -28,6 +29,18 @@ import { RunsPage } from "./runs/RunsPage";
 import { SchedulesPage } from "./schedules/SchedulesPage";
 import { Nowhere, Shell } from "./shell/Shell";
 import { Problem } from "./ui/Feedback";
+
+type EventFilter = "type" | "subject" | "correlation_id" | "since";
+
+export interface UsageView {
+  view?: "ledger";
+  window?: string;
+  since?: string;
+  /** By what the sums are told apart. */
+  by?: string;
+  /** What is drawn: cost, or one unit. */
+  of?: string;
+}
 
 const root = createRootRouteWithContext<{ client: QueryClient }>()({ component: Outlet });
 
@@ -84,7 +97,61 @@ const instances = createRoute({
   component: InstancesPage,
 });
 
-const instance = createRoute({ getParentRoute: inPlace, path: "/instances/$instance", component: InstancePage });
+const INSTANCE_VIEWS = ["logs", "events", "usage", "values"] as const;
+export type InstanceView = (typeof INSTANCE_VIEWS)[number];
+
+const instance = createRoute({
+  getParentRoute: inPlace,
+  path: "/instances/$instance",
+  validateSearch: (search: Record<string, unknown>): { view?: InstanceView; member?: string } => ({
+    view: INSTANCE_VIEWS.find((view) => view === search.view),
+    ...words(search, ["member"]),
+  }),
+  component: InstancePage,
+});
+
+const trace = createRoute({
+  getParentRoute: inPlace,
+  path: "/trace",
+  validateSearch: (search: Record<string, unknown>): { correlation_id?: string; kind?: TraceKind; entry?: string } => ({
+    kind: TRACE_KINDS.find((kind) => kind === search.kind),
+    ...words(search, ["correlation_id", "entry"]),
+  }),
+  component: lazyRouteComponent(() => import("./trace/TracePage"), "TracePage"),
+});
+
+const events = createRoute({
+  getParentRoute: inPlace,
+  path: "/events",
+  validateSearch: (search: Record<string, unknown>): Partial<Record<EventFilter, string>> =>
+    words(search, ["type", "subject", "correlation_id", "since"]),
+  component: lazyRouteComponent(() => import("./events/EventsPage"), "EventsPage"),
+});
+
+const usage = createRoute({
+  getParentRoute: inPlace,
+  path: "/usage",
+  validateSearch: (search: Record<string, unknown>): UsageView => ({
+    view: search.view === "ledger" ? "ledger" : undefined,
+    ...words(search, ["window", "since", "by", "of"]),
+  }),
+  component: lazyRouteComponent(() => import("./usage/UsagePage"), "UsagePage"),
+});
+
+const webhooks = createRoute({
+  getParentRoute: inPlace,
+  path: "/webhooks",
+  component: lazyRouteComponent(() => import("./webhooks/WebhooksPage"), "WebhooksPage"),
+});
+
+const webhook = createRoute({
+  getParentRoute: inPlace,
+  path: "/webhooks/$webhook",
+  validateSearch: (search: Record<string, unknown>): { status?: DeliveryStatus } => ({
+    status: DELIVERY_STATUSES.find((status) => status === search.status),
+  }),
+  component: lazyRouteComponent(() => import("./webhooks/WebhookPage"), "WebhookPage"),
+});
 
 const catalog = createRoute({
   getParentRoute: inPlace,
@@ -143,9 +210,9 @@ const audit = createRoute({
 const accounts = createRoute({ getParentRoute: inPlace, path: "/service-accounts", component: AccountsPage });
 const members = createRoute({ getParentRoute: inPlace, path: "/members", component: MembersPage });
 
-const operated = [runs, run, instances, instance, schedules];
+const operated = [runs, run, instances, instance, schedules, trace, events];
 const ofApps = [catalog, app, version, submission, deploy, artifacts, artifact];
-const rest = [nodes, allocations, audit, accounts, members];
+const rest = [nodes, allocations, audit, accounts, members, usage, webhooks, webhook];
 
 const tree = root.addChildren([home, place.addChildren([placeHome, ...operated, ...ofApps, ...rest])]);
 

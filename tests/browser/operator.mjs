@@ -1,18 +1,14 @@
 // An operator's way: find a run by its correlation id, read why it does not advance, pause it, resume it, cancel it and see
 // what is undone, retry it, watch another one break and unwind live, and find all of it in the audit log.
 import assert from "node:assert/strict";
-import { at, noComplaints, openRun, ready, row, signedIn, withBrowser } from "./browser.mjs";
+import { at, noComplaints, ready, signedIn, withBrowser } from "./browser.mjs";
 
 await withBrowser(async (browser) => {
   const page = await signedIn(browser, "operator");
   assert.ok(page.url().startsWith(at("P/runs")), page.url());
   assert.equal(await page.evaluate(() => document.cookie), "", "no cookie can be read by scripts");
 
-  await page.keyboard.press("/");
-  await page.getByRole("searchbox").fill("demo-tour-clock");
-  await page.keyboard.press("Enter");
-  await page.waitForURL(/correlation_id=demo-tour-clock/);
-  await openRun(page, "demo-tour-clock");
+  await find(page, "demo-tour-clock");
 
   const cause = page.getByRole("region", { name: "Why the run does not advance" });
   await cause.getByText("waits for a signal from outside").waitFor();
@@ -43,6 +39,17 @@ await withBrowser(async (browser) => {
   await leave(page);
 });
 
+/** By its correlation id to everything under it, and from there to the run. */
+async function find(page, correlationId) {
+  await page.keyboard.press("/");
+  await page.getByRole("searchbox").fill(correlationId);
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/\/trace\?correlation_id=/);
+  await page.getByRole("button", { name: /^run demo\.tour/ }).first().click();
+  await page.getByRole("link", { name: /Open the run/ }).click();
+  await page.getByRole("heading", { name: "Steps" }).waitFor();
+}
+
 /** Before anything is undone, the page says what will be, and what stays. */
 async function cancel(page) {
   await page.getByRole("button", { name: "Cancel", exact: true }).click();
@@ -64,11 +71,8 @@ async function retry(page, { of }) {
 
 /** A run that waits, breaks and undoes what it did: each is drawn while it happens, and the cause stands above it. */
 async function watchLive(page) {
-  await page.keyboard.press("/");
-  await page.getByRole("searchbox").fill("demo-tour-shelf");
-  await page.keyboard.press("Enter");
-  await row(page, "demo-tour-shelf").getByText("compensated").waitFor();
-  await openRun(page, "demo-tour-shelf");
+  await find(page, "demo-tour-shelf");
+  await state(page, "compensated");
   await retry(page, { of: page.url() });
   await page.locator(".bar.planned").first().waitFor({ state: "attached" });
   await page.locator(".bar.wait.going").waitFor({ state: "attached" });
@@ -84,7 +88,8 @@ async function audit(page) {
   await cancelled.getByRole("button").click();
   await page.getByText("The journey is over").waitFor();
   await cancelled.getByRole("link", { name: "demo-tour-clock" }).or(cancelled.getByRole("link")).first().click();
-  await page.waitForURL(/\/runs\?correlation_id=/);
+  await page.waitForURL(/\/trace\?correlation_id=/);
+  await page.getByRole("button", { name: /^request cancel_workflow/ }).first().waitFor();
 }
 
 async function leave(page) {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { at, listOr, noComplaints, openRun, PLACE, signedIn, withBrowser } from "./browser.mjs";
 
 const CHANGES =
-  /^(Pause|Resume|Cancel|Retry|Remove|Rotate key|Disable|Decommission|Entitle the project|Narrow|Verify|Revoke|Add a key|New service account|Release|Stage|Publish)$/;
+  /^(Pause|Resume|Cancel|Retry|Remove|Rotate key|Disable|Decommission|Entitle the project|Narrow|Verify|Revoke|Add a key|New service account|Release|Stage|Publish|New webhook|Set the budget)$/;
 
 await withBrowser(async (browser) => {
   const page = await signedIn(browser, "viewer");
@@ -21,6 +21,10 @@ await withBrowser(async (browser) => {
     ["P/instances", listOr(page, "Instances", "Nothing runs here yet")],
     ["P/allocations", page.getByRole("row").filter({ hasText: "active" })],
     ["P/artifacts?view=keys", listOr(page, "Signing keys", "No signing key")],
+    ["P/usage", page.getByRole("region", { name: "Budget" })],
+    ["P/webhooks", listOr(page, "Webhooks", "Nothing is sent anywhere yet")],
+    ["P/events", listOr(page, "Events", "Nothing was told")],
+    ["P/trace?correlation_id=demo-tour-clock", page.getByRole("button", { name: /^run demo\.tour/ }).first()],
     ["P/catalog/hello", page.getByRole("region", { name: "Entitlement" })],
     ["P/catalog/hello/1.0.0", page.getByRole("heading", { name: "What comes next" })],
   ]) {

@@ -9,8 +9,10 @@ import type {
   App,
   Artifact,
   AuditEntry,
+  CloudEvent,
   Entitlement,
   Instance,
+  LedgerEntry,
   Me,
   Member,
   Node,
@@ -22,7 +24,11 @@ import type {
   ServiceAccount,
   SigningKey,
   Submission,
+  TraceEntry,
+  UsageSum,
   Version,
+  Webhook,
+  WebhookDelivery,
 } from "./types";
 
 export const OFTEN = 3000;
@@ -138,6 +144,44 @@ export function useAllocations(place: Place, filter: { status?: string } = {}) {
   return useList<Allocation>(["allocations", place.id, filter], `${place.path}/allocations`, filter, SELDOM);
 }
 
+/** Everything under one correlation id, wherever the caller may look. */
+export function useTrace(id: string | undefined) {
+  return useList<TraceEntry>(["trace", id], `/trace/${encodeURIComponent(id ?? "")}`, { limit: 200 }, OFTEN, !!id);
+}
+
+/** What was told of one instance, oldest first. */
+export function useInstanceEvents(path: string) {
+  return useList<CloudEvent>(["instance-events", path], `${path}/events`, { limit: 200 }, OFTEN);
+}
+
+export interface UsageQuery {
+  window: string;
+  from?: string;
+  group_by?: string;
+  app_instance_id?: string;
+}
+
+export function useUsage(place: Place, query: UsageQuery) {
+  return useList<UsageSum>(
+    ["usage", place.id, query],
+    "/billing/usage",
+    { ...query, project_id: place.id, limit: 200 },
+    SELDOM,
+  );
+}
+
+export function useLedger(place: Place) {
+  return useList<LedgerEntry>(["ledger", place.id], "/billing/ledger", { project_id: place.id }, SELDOM);
+}
+
+export function useWebhooks(place: Place) {
+  return useList<Webhook>(["webhooks", place.id], `${place.path}/webhooks`, {}, SELDOM);
+}
+
+export function useDeliveries(path: string, status: string | undefined) {
+  return useList<WebhookDelivery>(["deliveries", path, status], `${path}/deliveries`, { status }, OFTEN);
+}
+
 /** One thing by its address, looked at again while it is open. `name` is the first word by which it is renewed. */
 export function oneOptions<T>(name: string, path: string, refetchInterval: number) {
   return queryOptions({
@@ -154,11 +198,14 @@ export function runOptions(place: Place, id: string) {
   });
 }
 
+type Narrowed = Record<string, string | number | undefined>;
+
 /** A list that grows by pages. */
-function useList<T>(key: unknown[], path: string, query: Record<string, string | undefined>, refetchInterval: number) {
+function useList<T>(key: unknown[], path: string, query: Narrowed, refetchInterval: number, enabled = true) {
   return useInfiniteQuery({
     queryKey: key,
-    queryFn: ({ pageParam, signal }) => get<Page<T>>(path, { ...query, limit: 50, cursor: pageParam }, signal),
+    enabled,
+    queryFn: ({ pageParam, signal }) => get<Page<T>>(path, { limit: 50, ...query, cursor: pageParam }, signal),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next_cursor ?? undefined,
     select: (data) => data.pages.flatMap((page) => page.items),

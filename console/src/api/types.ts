@@ -57,6 +57,25 @@ export type Inventory = Schemas["Inventory"];
 export type Workload = Schemas["WorkloadReport"];
 export type Allocation = Schemas["Allocation"];
 export type AllocationStatus = Schemas["AllocationStatus"];
+export type InstanceMember = Schemas["InstanceMember"];
+export type StatusReason = Schemas["StatusReason"];
+export type LogLine = Schemas["LogLine"];
+export type InstanceLogs = Schemas["InstanceLogs"];
+export type CloudEvent = Schemas["CloudEvent"];
+export type EventType = Schemas["EventType"];
+export type TraceEntry = Schemas["TraceEntry"];
+export type TraceKind = Schemas["TraceKind"];
+export type UsageSum = Schemas["UsageSum"];
+export type UsagePage = Schemas["UsagePage"];
+export type Balance = Schemas["Balance"];
+export type Budget = Schemas["Budget"];
+export type BudgetAction = Schemas["BudgetAction"];
+export type BudgetMode = Schemas["BudgetMode"];
+export type LedgerEntry = Schemas["LedgerEntry"];
+export type Webhook = Schemas["Webhook"];
+export type WebhookWithSecret = Schemas["WebhookWithSecret"];
+export type WebhookDelivery = Schemas["WebhookDelivery"];
+export type DeliveryStatus = Schemas["DeliveryStatus"];
 export type Permission = Schemas["Permission"];
 export type ErrorEnvelope = Schemas["ErrorEnvelope"];
 
@@ -120,3 +139,49 @@ export const ALLOCATION_STATUSES = [
 ] as const satisfies readonly AllocationStatus[];
 
 export const CHANNELS = ["dev", "test", "staging", "prod"] as const satisfies readonly Schemas["Channel"][];
+
+export const TRACE_KINDS = [
+  "request",
+  "workflow",
+  "step",
+  "node_task",
+  "event",
+  "usage",
+  "audit",
+] as const satisfies readonly TraceKind[];
+
+export const EVENT_TYPES = [
+  "apps.instance.requested",
+  "apps.instance.deploying",
+  "apps.instance.running",
+  "apps.instance.upgrade_requested",
+  "apps.instance.upgraded",
+  "apps.instance.rollback_requested",
+  "apps.instance.rolled_back",
+  "apps.instance.decommission_requested",
+  "apps.instance.decommissioned",
+  "apps.instance.failed",
+  "apps.instance.reported",
+  "apps.artifact.published",
+  "apps.artifact.verified",
+  "apps.artifact.verification_failed",
+  "apps.artifact.promoted",
+  "apps.artifact.deprecated",
+  "apps.artifact.retired",
+  "apps.artifact.revoked",
+  "apps.version.registered",
+  "apps.version.staged",
+  "apps.version.canary_started",
+  "apps.version.canary_halted",
+  "apps.version.activated",
+  "apps.version.deprecated",
+  "apps.version.retired",
+  "apps.entitlement.changed",
+  "billing.low_balance",
+  "billing.budget_exceeded",
+  "billing.ledger_posted",
+  "workflows.run_stuck",
+  "nodes.lost",
+] as const satisfies readonly EventType[];
+
+export const DELIVERY_STATUSES = ["pending", "delivered", "failed"] as const satisfies readonly DeliveryStatus[];

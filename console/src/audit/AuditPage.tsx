@@ -1,5 +1,5 @@
 // Who did what to what, or was refused. The log cannot be changed; this page only narrows the view.
-import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
 import { useAudit } from "../api/queries";
 import type { AuditEntry } from "../api/types";
@@ -12,6 +12,7 @@ import { Choice, SINCE, Written } from "../ui/Filters";
 import { Listed } from "../ui/Listed";
 import { StateWord } from "../ui/State";
 import { type Column, Table } from "../ui/Table";
+import { TraceLink } from "../ui/TraceLink";
 
 export function AuditPage() {
   const place = usePlace();
@@ -31,7 +32,7 @@ export function AuditPage() {
     { head: "When", cell: (entry) => dayAndTime(entry.at), className: "nowrap" },
     { head: "Target", cell: (entry) => entry.target, className: "id clip" },
     { head: "Who", cell: (entry) => <Who entry={entry} />, className: "nowrap" },
-    { head: "Correlation id", cell: (entry) => <Runs entry={entry} />, className: "id clip" },
+    { head: "Correlation id", cell: (entry) => <TraceLink id={entry.correlation_id} />, className: "id clip" },
   ];
   return (
     <>
@@ -99,15 +100,6 @@ function Who({ entry }: { entry: AuditEntry }) {
     <>
       {entry.actor.role ?? entry.actor.type ?? "nobody yet"} <span className="id">{entry.actor.id?.slice(-12)}</span>
     </>
-  );
-}
-
-function Runs({ entry }: { entry: AuditEntry }) {
-  const place = usePlace();
-  return (
-    <Link to="/$place/runs" params={{ place: place.id }} search={{ correlation_id: entry.correlation_id }}>
-      {entry.correlation_id}
-    </Link>
   );
 }
 

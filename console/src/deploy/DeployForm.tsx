@@ -12,7 +12,7 @@ import { Basics } from "./Basics";
 import { Matrix, matrixOf } from "./Matrix";
 import { PlanPanel } from "./Plan";
 import { SchemaForm } from "./SchemaForm";
-import { emptyWish, refusals, request } from "./wish";
+import { command, emptyWish, refusals, request } from "./wish";
 
 export function DeployForm({ version, explained }: { version: Version; explained: Explanation }) {
   const place = usePlace();
@@ -24,6 +24,7 @@ export function DeployForm({ version, explained }: { version: Version; explained
   const path = `${place.path}/app-instances`;
   const body = request(version.app_slug, version.version, wish);
   const told = JSON.stringify(body);
+  const asCommand = command(version.app_slug, version.version, wish, explained.supported[0]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the same wish twice is one instance, another wish another
   const key = useMemo(() => crypto.randomUUID(), [told]);
   const deploy = useMutation({
@@ -79,6 +80,7 @@ export function DeployForm({ version, explained }: { version: Version; explained
         <button type="submit" className="primary" disabled={deploy.isPending || !valid}>
           {deploy.isPending ? "Asking…" : "Deploy"}
         </button>
+        {asCommand && <Copy text={asCommand} label="Copy as CLI" />}
         <Copy text={curl("POST", path, body)} label="Copy as curl" />
       </footer>
     </form>

@@ -2,7 +2,7 @@ import type { RJSFSchema } from "@rjsf/utils";
 import { describe, expect, it } from "vitest";
 import { errorSchema, uiSchema } from "./fields";
 import { validator } from "./validator";
-import { request, type Wish } from "./wish";
+import { command, request, type Wish } from "./wish";
 
 const WISH: Wish = {
   name: " greeter ",
@@ -35,6 +35,20 @@ describe("the request to deploy", () => {
       variant: "nvidia",
       config: { greeting: "hi" },
     });
+  });
+});
+
+describe("the same as a command", () => {
+  it("says what was chosen in the words of a shell", () => {
+    const chosen = { ...WISH, resources: { gpu_count: "2" }, allocation: "a-b", config: { greeting: "it's me" } };
+    expect(command("hello", "1.0.0", chosen, undefined)).toBe(
+      "gpuaas up hello --version 1.0.0 --name greeter --gpus 2 --allocation a-b --config 'greeting=it'\\''s me'",
+    );
+  });
+
+  it("is not offered where the command has no word for what is asked", () => {
+    expect(command("hello", "1.0.0", { ...WISH, variant: "nvidia" }, undefined)).toBeNull();
+    expect(command("hello", "1.0.0", { ...WISH, config: { list: [1] } }, undefined)).toBeNull();
   });
 });
 

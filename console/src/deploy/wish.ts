@@ -53,6 +53,31 @@ export function request(slug: string, version: string, wish: Wish) {
   };
 }
 
+const FLAGS = [
+  ["gpu_count", "--gpus"],
+  ["cpu_cores", "--cpus"],
+  ["memory_gib", "--memory"],
+] as const;
+
+/** The same for a terminal; null where the command has no word for what is asked. */
+export function command(slug: string, version: string, wish: Wish, usual: ModePair | undefined): string | null {
+  const plain = Object.entries(wish.config).every(([, value]) => typeof value !== "object" || value === null);
+  if (wish.variant || wish.packages.trim() || !plain || JSON.stringify(wish.pair) !== JSON.stringify(usual))
+    return null;
+  const words = ["gpuaas up", slug, "--version", version, "--name", quoted(wish.name.trim())];
+  for (const [name, flag] of FLAGS) if (wish.resources[name]) words.push(flag, wish.resources[name]);
+  if (wish.allocation) words.push("--allocation", wish.allocation);
+  for (const [name, value] of Object.entries(wish.config)) {
+    if (value !== undefined && value !== null) words.push("--config", quoted(`${name}=${value}`));
+  }
+  return words.join(" ");
+}
+
+/** As a shell takes it for one word. */
+function quoted(text: string): string {
+  return /^[\w.:=/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
 /** What the server said of single fields. */
 export function refusals(details: Record<string, unknown>): Refusal[] {
   return Array.isArray(details.errors) ? (details.errors as Refusal[]) : [];

@@ -40,6 +40,13 @@ const ACTS: Record<Verb, Act> = {
   },
 };
 
+const COMMANDS: Record<Verb, string> = {
+  retry: "retry",
+  upgrade: "upgrade",
+  rollback: "rollback",
+  decommission: "down",
+};
+
 export function InstanceActions({ instance, path }: { instance: Instance; path: string }) {
   return (
     <Acts
@@ -70,6 +77,7 @@ function Question({ verb, instance, path, onClose }: Asking) {
       path={`${path}/${verb}`}
       body={target ? { target_version: target } : {}}
       reasoned
+      cli={`gpuaas ${COMMANDS[verb]} ${instance.id}${target ? ` --version ${target}` : ""}`}
       renews={["instance", "instances", "runs"]}
       onDone={({ workflow }) =>
         void navigate({ to: "/$place/runs/$run", params: { place: place.id, run: workflow.id } })

@@ -1,8 +1,11 @@
 // One instance: how it stands and why, where it is reached, the values the server decided, and what may be asked of it.
 import { useQuery } from "@tanstack/react-query";
-import { Link, useParams } from "@tanstack/react-router";
+import { Link, useParams, useSearch } from "@tanstack/react-router";
+import { lazy, Suspense } from "react";
 import { OFTEN, oneOptions } from "../api/queries";
 import type { Instance } from "../api/types";
+import { may } from "../place";
+import type { InstanceView } from "../router";
 import { Json } from "../run/Json";
 import { usePlace } from "../shell/Shell";
 import { dayAndTime } from "../time";
@@ -11,21 +14,33 @@ import { Crumbs } from "../ui/Crumbs";
 import { Facts } from "../ui/Facts";
 import { Loading, Problem } from "../ui/Feedback";
 import { InstanceState } from "../ui/State";
+import { Tabs } from "../ui/Tabs";
 import { AccessPanel } from "./Access";
 import { InstanceActions } from "./Actions";
 import { InstanceRuns } from "./InstanceRuns";
+import { Logs } from "./Logs";
+import { MembersPanel } from "./Members";
 import { ReceiptPanel } from "./Receipt";
+import { Remedy } from "./Remedy";
+import { Told } from "./Told";
 import { lastOperation, sizes } from "./values";
 
 export function InstancePage() {
   const place = usePlace();
   const { instance: id } = useParams({ from: "/$place/instances/$instance" });
+  const { view } = useSearch({ from: "/$place/instances/$instance" });
   const path = `${place.path}/app-instances/${id}`;
   const instance = useQuery(oneOptions<Instance>("instance", path, OFTEN));
   if (instance.error && !instance.data) return <Problem error={instance.error} again={() => void instance.refetch()} />;
   if (!instance.data) return <Loading what="the instance" />;
   const shown = instance.data;
-  const serves = ["running", "upgrading", "rolling_back"].includes(shown.status);
+  const tabs: [string, InstanceView | undefined][] = [
+    ["Overview", undefined],
+    ["Logs", "logs"],
+    ["Events", "events"],
+    ...(may(place, "billing.usage.read") ? [["Usage", "usage"] satisfies [string, InstanceView]] : []),
+    ["Values", "values"],
+  ];
   return (
     <>
       <Crumbs above={[{ name: "Instances", link: { to: "/$place/instances", params: { place: place.id } } }]} />
@@ -37,23 +52,53 @@ export function InstancePage() {
       </div>
       <InstanceFacts instance={shown} />
       <Reason instance={shown} />
-      {serves && <AccessPanel path={path} />}
-      {shown.status === "decommissioned" && <ReceiptPanel path={path} />}
-      <InstanceRuns instance={shown} />
-      <section className="part" aria-label="Effective values">
-        <div className="head">
-          <h2>Effective values</h2>
-          <span className="spring" />
-          <Copy text={curl("GET", path)} label="Copy as curl" />
-        </div>
-        <Digests instance={shown} />
-        <div className="io">
-          <Json title="Config" value={shown.config} />
-          <Json title="Resources" value={shown.resources} />
-          <Json title="Placement" value={shown.placement_intent} />
-        </div>
-      </section>
+      <Tabs label="What of it" tabs={tabs.map(([name, one]) => ({ name, search: { view: one } }))} />
+      {view === undefined && <Overview instance={shown} path={path} />}
+      {view === "logs" && <Logs instance={shown} path={path} />}
+      {view === "events" && <Told path={path} />}
+      {view === "usage" && <InstanceUsage instance={shown} />}
+      {view === "values" && <Values instance={shown} path={path} />}
     </>
+  );
+}
+
+function Overview({ instance, path }: { instance: Instance; path: string }) {
+  const serves = ["running", "upgrading", "rolling_back"].includes(instance.status);
+  return (
+    <>
+      {serves && <AccessPanel path={path} />}
+      {instance.status === "decommissioned" ? <ReceiptPanel path={path} /> : <MembersPanel path={path} />}
+      <InstanceRuns instance={instance} />
+    </>
+  );
+}
+
+/** Drawn by what is loaded with the charts. */
+function InstanceUsage({ instance }: { instance: Instance }) {
+  return (
+    <Suspense fallback={<Loading what="its usage" />}>
+      <UsageOfInstance instance={instance.id} />
+    </Suspense>
+  );
+}
+
+const UsageOfInstance = lazy(async () => ({ default: (await import("../usage/InstanceUsage")).InstanceUsage }));
+
+function Values({ instance, path }: { instance: Instance; path: string }) {
+  return (
+    <section aria-label="Effective values">
+      <div className="head">
+        <span className="quiet">What the server decided, from what was asked and what the version and policy say.</span>
+        <span className="spring" />
+        <Copy text={curl("GET", path)} label="Copy as curl" />
+      </div>
+      <Digests instance={instance} />
+      <div className="io">
+        <Json title="Config" value={instance.config} />
+        <Json title="Resources" value={instance.resources} />
+        <Json title="Placement" value={instance.placement_intent} />
+      </div>
+    </section>
   );
 }
 
@@ -104,6 +149,7 @@ function Reason({ instance }: { instance: Instance }) {
           <span className="chip">{reason.code.replaceAll("_", " ")}</span>
         </p>
       )}
+      {reason && <Remedy reason={reason.code} />}
     </section>
   );
 }

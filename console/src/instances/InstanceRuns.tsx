@@ -1,5 +1,4 @@
 // What was done to an instance: its runs, newest first, each with its steps behind a link.
-import { Link } from "@tanstack/react-router";
 import { useRuns } from "../api/queries";
 import type { Instance } from "../api/types";
 import { may } from "../place";
@@ -7,6 +6,7 @@ import { RunTable } from "../runs/RunTable";
 import { usePlace } from "../shell/Shell";
 import { Empty } from "../ui/Feedback";
 import { Listed } from "../ui/Listed";
+import { TraceLink } from "../ui/TraceLink";
 
 export function InstanceRuns({ instance }: { instance: Instance }) {
   const place = usePlace();
@@ -17,14 +17,7 @@ export function InstanceRuns({ instance }: { instance: Instance }) {
       <div className="head">
         <h2>Operations</h2>
         <span className="spring" />
-        <Link
-          to="/$place/runs"
-          params={{ place: place.id }}
-          search={{ correlation_id: instance.correlation_id }}
-          className="quiet"
-        >
-          everything under {instance.correlation_id.slice(0, 24)}
-        </Link>
+        <TraceLink id={instance.correlation_id}>trace of the deployment</TraceLink>
       </div>
       <Listed list={runs} what="its runs" empty={<Empty title="No operation yet" />}>
         {(items) => <RunTable runs={items} />}

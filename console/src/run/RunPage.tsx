@@ -13,6 +13,7 @@ import { Facts } from "../ui/Facts";
 import { Loading, Problem } from "../ui/Feedback";
 import { useNow } from "../ui/now";
 import { StateWord } from "../ui/State";
+import { TraceLink } from "../ui/TraceLink";
 import { stepId, waterfall } from "../waterfall/layout";
 import { Waterfall } from "../waterfall/Waterfall";
 import { Actions } from "./Actions";
@@ -119,9 +120,14 @@ function RunFacts({ run, following, now }: { run: RunDetail; following: Followin
   return (
     <Facts
       facts={[
-        ["Correlation id", copied("Copy the correlation id", run.correlation_id)],
+        [
+          "Correlation id",
+          <span key="id">
+            {copied("Copy the correlation id", run.correlation_id)} <TraceLink id={run.correlation_id}>trace</TraceLink>
+          </span>,
+        ],
         ["Run id", copied("Copy the run id", run.id)],
-        ["About", run.subject],
+        ["About", run.subject && <Subject key="subject" subject={run.subject} />],
         ["Started", dayAndTime(run.created_at)],
         [run.finished_at ? "Duration" : "So far", duration(ended - began)],
         ["Updates", updates],
@@ -129,6 +135,18 @@ function RunFacts({ run, following, now }: { run: RunDetail; following: Followin
         ["Part of", run.parent_id && <OtherRun id={run.parent_id} />],
       ]}
     />
+  );
+}
+
+/** An instance has a page of its own. */
+function Subject({ subject }: { subject: string }) {
+  const place = usePlace();
+  const instance = /^app_instance:(.+)$/.exec(subject)?.[1];
+  if (!instance || place.isPlatform) return subject;
+  return (
+    <Link to="/$place/instances/$instance" params={{ place: place.id, instance }}>
+      {subject}
+    </Link>
   );
 }
 

@@ -7,6 +7,7 @@ import { useNow } from "../ui/now";
 import { useRowKeys } from "../ui/rows";
 import { StateWord, toneOf } from "../ui/State";
 import { type Column, Table } from "../ui/Table";
+import { TraceLink } from "../ui/TraceLink";
 
 export function RunTable({ runs }: { runs: Run[] }) {
   const now = useNow(1000);
@@ -21,7 +22,7 @@ export function RunTable({ runs }: { runs: Run[] }) {
       cell: (run) => <time title={dayAndTime(run.created_at)}>{ago(run.created_at, now)}</time>,
       className: "nowrap",
     },
-    { head: "Correlation id", cell: (run) => run.correlation_id, className: "id clip" },
+    { head: "Correlation id", cell: (run) => <TraceLink id={run.correlation_id} />, className: "id clip" },
   ];
   return <Table label="Runs" columns={columns} rows={runs} id={(run) => run.id} edge={(run) => toneOf(run.status)} />;
 }

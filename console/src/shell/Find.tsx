@@ -16,7 +16,7 @@ export function Find({ place }: { place: Place }) {
     if (RUN_ID.test(wanted) && wanted[14] === "7") {
       void navigate({ to: "/$place/runs/$run", params: { place: place.id, run: wanted } });
     } else {
-      void navigate({ to: "/$place/runs", params: { place: place.id }, search: { correlation_id: wanted } });
+      void navigate({ to: "/$place/trace", params: { place: place.id }, search: { correlation_id: wanted } });
     }
   };
   return (

@@ -40,9 +40,10 @@ const ON_LISTS: [string, string][] = [
   ["Enter", "open the row"],
 ];
 const ON_RUN: [string, string][] = [
-  ["j k", "next and previous step"],
+  ["j k", "next and previous line"],
   ["f", "fold or unfold quiet time"],
   ["y", "copy the correlation id"],
+  ["Esc", "close what is open"],
 ];
 
 export function KeyMap({ pages, onClose }: { pages: { key: string; name: string }[]; onClose: () => void }) {
@@ -56,7 +57,7 @@ export function KeyMap({ pages, onClose }: { pages: { key: string; name: string 
         <KeyList title="Everywhere" keys={EVERYWHERE} />
         <KeyList title="Go to" keys={go} />
         <KeyList title="On lists" keys={ON_LISTS} />
-        <KeyList title="On a run" keys={ON_RUN} />
+        <KeyList title="On a run or a trace" keys={ON_RUN} />
       </div>
       <footer>
         <span className="spring" />

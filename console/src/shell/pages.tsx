@@ -14,6 +14,10 @@ const SIGNS = {
   members:
     "M6 7.5a2.4 2.4 0 1 0 0-4.8 2.4 2.4 0 0 0 0 4.8zM1.8 13.2c.3-2.4 2-3.8 4.2-3.8s3.9 1.4 4.2 3.8M10.6 3a2.3 2.3 0 0 1 0 4.3M12 9.8c1.3.6 2.1 1.8 2.2 3.4",
   "service-accounts": "M10.3 2.2a3.5 3.5 0 1 0 0 7 3.5 3.5 0 0 0 0-7zM7.8 8.2l-5.6 5.6M4.3 11.7 6 13.4",
+  trace: "M3 3.2h2.6M3 8h5.2M3 12.8h10M7.4 3.2h.1M10 8h3",
+  events: "M8.8 1.8 3.5 9h4l-.5 5.2L12.5 7h-4z",
+  usage: "M2.5 13.5h11M4.5 11V8M8 11V3.5M11.5 11V6",
+  webhooks: "M5.2 7.2a2.6 2.6 0 1 1 3.6-2.4L7 9M10 9.6a2.6 2.6 0 1 1-1.5 4.3M10.6 11.6H5.8a2.6 2.6 0 1 1-2.3-3.7",
   audit: "M3 2h7l3 3v9H3zM5.5 6.5h3M5.5 9h5M5.5 11.5h5",
 };
 
@@ -37,6 +41,8 @@ const GROUPS: Group[] = [
     pages: [
       { path: "runs", name: "Runs", key: "r", needs: "workflows.read", where: "both" },
       { path: "instances", name: "Instances", key: "i", needs: "apps.instance.read", where: "project" },
+      { path: "trace", name: "Trace", key: "t", needs: "workflows.read", where: "both" },
+      { path: "events", name: "Events", key: "e", needs: "events.read", where: "project" },
       { path: "schedules", name: "Schedules", key: "s", needs: "workflows.read", where: "platform" },
     ],
   },
@@ -52,6 +58,7 @@ const GROUPS: Group[] = [
     pages: [
       { path: "nodes", name: "Nodes", key: "n", needs: "nodes.manage", where: "platform" },
       { path: "allocations", name: "Allocations", key: "l", needs: "allocations.read", where: "both" },
+      { path: "usage", name: "Usage", key: "u", needs: "billing.usage.read", where: "project" },
     ],
   },
   {
@@ -65,6 +72,7 @@ const GROUPS: Group[] = [
         needs: "iam.service_account.read",
         where: "project",
       },
+      { path: "webhooks", name: "Webhooks", key: "w", needs: "events.read", where: "project" },
       { path: "audit", name: "Audit", key: "a", needs: "audit.read", where: "both" },
     ],
   },

@@ -15,6 +15,8 @@ export interface Wish {
   danger?: boolean;
   /** Whether the route takes a reason. */
   reasoned?: boolean;
+  /** The same by the command line, where it has a verb for it. */
+  cli?: string;
   /** The first word of every query that is different afterwards. */
   renews: string[];
 }
@@ -59,7 +61,12 @@ export function AskDialog<A>({ onClose, onDone, children, ...wish }: Props<A> & 
       danger={wish.danger}
       busy={ask.isPending}
       error={ask.error}
-      curl={<Copy text={curl(method, path, body)} label="Copy as curl" />}
+      curl={
+        <>
+          {wish.cli && <Copy text={wish.cli} label="Copy as CLI" />}
+          <Copy text={curl(method, path, body)} label="Copy as curl" />
+        </>
+      }
       onConfirm={() => ask.mutate()}
       onClose={onClose}
     >

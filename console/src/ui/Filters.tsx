@@ -12,12 +12,13 @@ export function Choice({
   value,
   options,
   onChange,
-}: Named & { options: readonly (string | [string, string])[] }) {
+  always = false,
+}: Named & { options: readonly (string | [string, string])[] /** One of them always counts. */; always?: boolean }) {
   return (
     <label className="filter">
       <span>{label}</span>
       <select value={value ?? ""} onChange={(event) => onChange(event.target.value || undefined)}>
-        <option value="">any</option>
+        {!always && <option value="">any</option>}
         {options.map((option) => {
           const [name, shown] = typeof option === "string" ? [option, option.replaceAll("_", " ")] : option;
           return (

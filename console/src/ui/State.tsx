@@ -1,6 +1,7 @@
 // The states of everything that has one, as shape, word and colour together, so that none of the three is needed alone.
 import type {
   AllocationStatus,
+  DeliveryStatus,
   InstanceStatus,
   Lifecycle,
   NodeStatus,
@@ -12,7 +13,16 @@ import type {
 } from "../api/types";
 
 type OfApps = SubmissionStatus | InstanceStatus | VersionStatus | Lifecycle | Trust;
-type Word = RunStatus | StepState | OfApps | NodeStatus | AllocationStatus | "disabled" | "deleted" | "denied";
+type Word =
+  | RunStatus
+  | StepState
+  | OfApps
+  | NodeStatus
+  | AllocationStatus
+  | DeliveryStatus
+  | "disabled"
+  | "deleted"
+  | "denied";
 
 const GLYPHS: Record<string, string> = {
   dot: "M8 5a3 3 0 1 0 0 6a3 3 0 0 0 0-6z",
@@ -56,6 +66,7 @@ const LOOK: Record<Word, [keyof typeof GLYPHS, string]> = {
   canary: ["half", "hold"],
   deprecated: ["bars", "hold"],
   retired: ["dash", "quiet"],
+  delivered: ["check", "good"],
   published: ["ring", "quiet"],
   promoted: ["check", "good"],
   unverified: ["ring", "hold"],
