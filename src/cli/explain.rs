@@ -72,11 +72,7 @@ fn page_of_reason(reason: StatusReason) -> &'static str {
 }
 
 fn explained_reason(reason: StatusReason) -> ExplainedReason {
-    ExplainedReason {
-        status_reason: reason.as_str(),
-        kind: reason.kind(),
-        page: page_of_reason(reason),
-    }
+    ExplainedReason { status_reason: reason.as_str(), kind: reason.kind(), page: page_of_reason(reason) }
 }
 
 fn all(format: Format) -> Result<(), Failure> {
@@ -89,16 +85,20 @@ fn all(format: Format) -> Result<(), Failure> {
 }
 
 fn explained(code: ErrorCode, page: Option<&'static str>) -> Explained {
-    Explained { code: code.as_str(), status: code.status(), explanation: code.explanation(), page, reason: None }
+    Explained {
+        code: code.as_str(),
+        status: code.status(),
+        explanation: code.explanation(),
+        page,
+        reason: None,
+    }
 }
 
 /// Codes that share a word with what was asked are most likely meant.
 fn unknown(asked: &str) -> Failure {
     let words: Vec<&str> = asked.split('_').filter(|word| word.len() > 3).collect();
     let known = ErrorCode::all().map(ErrorCode::as_str).chain(StatusReason::ALL.map(StatusReason::as_str));
-    let near: Vec<&str> = known
-        .filter(|code| words.iter().any(|word| code.contains(word)))
-        .collect();
+    let near: Vec<&str> = known.filter(|code| words.iter().any(|word| code.contains(word))).collect();
     let hint = if near.is_empty() {
         "`gpuaas explain` lists them".to_owned()
     } else {
