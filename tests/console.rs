@@ -3,6 +3,7 @@
 pub mod browser;
 pub mod desk;
 mod journeys;
+mod lifecycle;
 mod pages;
 mod sessions;
 mod signing_in;

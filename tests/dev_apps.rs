@@ -33,7 +33,7 @@ fn the_reference_apps_are_registered_once() {
 }
 
 /// Whoever only simulates never looks into an image.
-fn some_image(folder: &Path) -> PathBuf {
+pub fn some_image(folder: &Path) -> PathBuf {
     let file = FileEntry { path: "bin/hello".to_owned(), executable: true, bytes: b"hello".to_vec() };
     pack(&Image { files: vec![file], ..Image::default() }, folder).unwrap();
     folder.to_owned()

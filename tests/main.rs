@@ -27,6 +27,7 @@ mod manifests;
 mod nodes;
 mod outbox;
 mod quickstart;
+mod quickstart_commands;
 mod split;
 mod support;
 mod traces;

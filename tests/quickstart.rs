@@ -70,7 +70,7 @@ async fn the_quickstart_works_as_it_is_written() {
 }
 
 /// An image from nothing but a static busybox: it serves a page with these words, or cannot start at all.
-fn image(folder: &Path, words: &str, starts: bool) -> PathBuf {
+pub fn image(folder: &Path, words: &str, starts: bool) -> PathBuf {
     let file = |path: &str, bytes: Vec<u8>| FileEntry {
         path: path.to_owned(),
         executable: path.starts_with("bin"),
@@ -93,7 +93,7 @@ fn image(folder: &Path, words: &str, starts: bool) -> PathBuf {
     folder.to_owned()
 }
 
-fn page(url: &str) -> Option<String> {
+pub fn page(url: &str) -> Option<String> {
     let said = Command::new("curl").args(["-s", "-f", "-m", "5", url]).output().ok()?;
     said.status.success().then(|| String::from_utf8_lossy(&said.stdout).into_owned())
 }

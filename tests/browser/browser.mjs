@@ -81,7 +81,10 @@ export function at(path) {
   return `${ready.api_url}/console/${path.replace(/^P\b/, PLACE)}`;
 }
 
-const PICTURES = ["runs", "run", "run-dark", "run-small", "version", "nodes"];
+const PICTURES = [
+  "runs", "run", "run-dark", "run-small", "version", "nodes", "instance", "instance-small", "failed", "trace-life",
+  "trace-life-dark", "usage", "usage-small", "webhook",
+];
 
 /** Kept only when somebody asks for new pictures, and only those that the documentation shows. */
 export async function picture(page, name) {

@@ -8,6 +8,12 @@ const PAGES = [
   ["P/runs", (page) => row(page, "demo-tour-shelf").getByText("compensated"), "runs"],
   ["platform/runs?view=stuck", (page) => page.getByText("Nothing needs attention")],
   ["platform/schedules", (page) => page.getByText("platform.check_promises"), "schedules"],
+  ["P/trace", (page) => page.getByText("Which correlation id?")],
+  ["P/trace?correlation_id=demo-tour-shelf", (page) => page.getByRole("button", { name: /^step assemble/ }).first(), "trace"],
+  ["P/events", (page) => listOr(page, "Events", "Nothing was told")],
+  ["P/usage", (page) => page.getByRole("region", { name: "Chart" }).or(page.getByText("Nothing was used")).first()],
+  ["P/usage?view=ledger", (page) => listOr(page, "Ledger", "Nothing was charged yet")],
+  ["P/webhooks", (page) => listOr(page, "Webhooks", "Nothing is sent anywhere yet")],
   ["P/instances", (page) => listOr(page, "Instances", "Nothing runs here yet")],
   ["P/catalog?view=all", (page) => page.getByRole("link", { name: /JupyterLab/ }), "catalog"],
   ["P/catalog/jupyterlab", (page) => page.getByRole("region", { name: "Entitlement" }), "app"],
@@ -86,6 +92,9 @@ async function dialogs(page) {
   await accessible(page, "the keys");
   await page.keyboard.press("Escape");
 
+  await webhook(page);
+  await budget(page);
+
   await page.goto(at("P/service-accounts"));
   await page.getByRole("button", { name: "New service account" }).click();
   await page.getByRole("dialog").getByLabel("Name").fill("Nightly builds");
@@ -99,4 +108,57 @@ async function dialogs(page) {
   await page.getByRole("button", { name: "Disable" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Disable" }).click();
   await row(page, "nightly-builds").getByText("disabled").waitFor();
+}
+
+/** Made, read once, rotated, turned off, and gone. */
+async function webhook(page) {
+  await page.goto(at("P/webhooks"));
+  await page.getByRole("button", { name: "New webhook" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel(/Address/).fill("https://hooks.example.com/gpuaas");
+  await dialog.getByLabel(/What it is for/).fill("Pager of the night shift");
+  await dialog.getByRole("checkbox", { name: "failed", exact: true }).check();
+  await accessible(page, "a new webhook");
+  await fits(page, "a new webhook");
+  await dialog.getByRole("button", { name: "Create" }).click();
+  await page.getByText(/^whsec_/).waitFor();
+  await accessible(page, "a new secret");
+  await page.getByRole("button", { name: "I have kept it" }).click();
+  await row(page, "hooks.example.com").getByRole("link").click();
+  await page.getByText("Nothing was sent yet").waitFor();
+  assert.equal(await page.getByText(/whsec_/).count(), 0, "a secret is shown once");
+  await accessible(page, "a webhook");
+  await fits(page, "a webhook");
+  await picture(page, "webhook");
+  await ask(page, "Rotate secret");
+  await page.getByText(/^whsec_/).waitFor();
+  await page.getByText("The secret before ends").waitFor();
+  await ask(page, "Disable");
+  await page.getByRole("region", { name: "Why nothing is sent" }).waitFor();
+  await ask(page, "Enable");
+  await page.locator(".head .state").filter({ hasText: "active" }).waitFor();
+  await ask(page, "Delete");
+  await page.getByText("Nothing is sent anywhere yet").waitFor();
+}
+
+async function budget(page) {
+  await page.goto(at("P/usage"));
+  await page.getByRole("button", { name: "Set the budget" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel(/At most a month/).fill("much");
+  await dialog.getByText("An amount such as").waitFor();
+  await dialog.getByLabel(/At most a month/).fill("250");
+  await dialog.getByLabel("When it is reached").selectOption("deny_new");
+  await accessible(page, "the budget");
+  await dialog.getByRole("button", { name: "Set", exact: true }).click();
+  const standing = page.getByRole("region", { name: "Budget" });
+  await standing.getByText("refuse new instances").waitFor();
+  await standing.getByText("simulate").waitFor();
+}
+
+async function ask(page, action) {
+  await page.getByRole("button", { name: action, exact: true }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("button", { name: action, exact: true }).click();
+  await dialog.waitFor({ state: "detached" });
 }

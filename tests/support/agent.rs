@@ -89,6 +89,17 @@ impl RunningAgent {
     pub async fn enrol<D: Driver + Clone>(http: &Http, door: &Door, name: &str, driver: &D) -> RunningAgent {
         let made = http.post(&admin("/nodes"), json!({ "name": name })).await.with(201);
         let token = Secret::new(made["enrolment_token"].as_str().expect("a token").to_owned());
+        RunningAgent::join(&door.url, &token, driver, now_of(http)).await
+    }
+
+    /// A new node of the platform at this address, for which the token was made.
+    pub async fn join<D: Driver + Clone>(
+        url: &str,
+        token: &Secret<String>,
+        driver: &D,
+        now: Now,
+    ) -> RunningAgent {
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = std::env::temp_dir().join(format!("gpuaas-agent-{}", Uuid::now_v7()));
         let home = Home::at(&folder).expect("a folder");
         let key = home.key().expect("a key");
@@ -106,12 +117,12 @@ impl RunningAgent {
             agent_version: "test",
             inventory: &inventory,
         };
-        let (identity, enrolled) = enrol(&door.url, &token, &newcomer).await.expect("an enrolment");
+        let (identity, enrolled) = enrol(url, token, &newcomer).await.expect("an enrolment");
         home.enrolled(&identity, &enrolled.keyring).expect("an identity");
-        RunningAgent::on(http, folder, driver)
+        RunningAgent::on(folder, driver, now)
     }
 
-    fn on<D: Driver + Clone>(http: &Http, folder: PathBuf, driver: &D) -> RunningAgent {
+    fn on<D: Driver + Clone>(folder: PathBuf, driver: &D, now: Now) -> RunningAgent {
         let home = Home::at(&folder).expect("a folder");
         let id = home.identity().expect("an identity").node_id;
         let settings = Settings {
@@ -120,8 +131,6 @@ impl RunningAgent {
             longest_beat: Duration::from_millis(200),
             ..Settings::new("test")
         };
-        let clock = Arc::clone(&http.realm.clock);
-        let now: Now = Arc::new(move || clients::Clock::now(&*clock));
         let agent = Agent::open(home, driver.clone(), settings, now).expect("an agent");
         let stop = CancellationToken::new();
         let stopped = stop.clone();
@@ -138,7 +147,7 @@ impl RunningAgent {
 
     /// The same node again, from what is on its disk.
     pub fn again<D: Driver + Clone>(http: &Http, folder: PathBuf, driver: &D) -> RunningAgent {
-        RunningAgent::on(http, folder, driver)
+        RunningAgent::on(folder, driver, now_of(http))
     }
 
     pub async fn end(self) {
@@ -146,4 +155,10 @@ impl RunningAgent {
         let _ = self.task.await;
         let _ = std::fs::remove_dir_all(&self.folder);
     }
+}
+
+/// The clock that the story moves.
+fn now_of(http: &Http) -> Now {
+    let clock = Arc::clone(&http.realm.clock);
+    Arc::new(move || clients::Clock::now(&*clock))
 }

@@ -20,7 +20,7 @@ export function InstanceRuns({ instance }: { instance: Instance }) {
         <TraceLink id={instance.correlation_id}>trace of the deployment</TraceLink>
       </div>
       <Listed list={runs} what="its runs" empty={<Empty title="No operation yet" />}>
-        {(items) => <RunTable runs={items} />}
+        {(items) => <RunTable runs={items} ofOne />}
       </Listed>
     </section>
   );

@@ -9,12 +9,13 @@ import { StateWord, toneOf } from "../ui/State";
 import { type Column, Table } from "../ui/Table";
 import { TraceLink } from "../ui/TraceLink";
 
-export function RunTable({ runs }: { runs: Run[] }) {
+/** Where all of them are about one thing, it need not be said again. */
+export function RunTable({ runs, ofOne = false }: { runs: Run[]; ofOne?: boolean }) {
   const now = useNow(1000);
   useRowKeys("a.row-link");
   const columns: Column<Run>[] = [
     { head: "State", cell: (run) => <State run={run} />, title: true },
-    { head: "Run", cell: (run) => <Name run={run} />, title: true },
+    { head: "Run", cell: (run) => <Name run={run} ofOne={ofOne} />, title: true },
     { head: "Reason", cell: (run) => reason(run, now), className: "why" },
     { head: "Duration", cell: (run) => duration(lasted(run, now)), className: "number nowrap" },
     {
@@ -36,14 +37,14 @@ function State({ run }: { run: Run }) {
   );
 }
 
-function Name({ run }: { run: Run }) {
+function Name({ run, ofOne }: { run: Run; ofOne: boolean }) {
   const place = usePlace();
   return (
     <>
       <Link className="row-link" to="/$place/runs/$run" params={{ place: place.id, run: run.id }}>
         <strong>{run.kind}</strong> <span className="id">{run.id.slice(-12)}</span>
       </Link>
-      {run.subject && <span className="subject">{run.subject}</span>}
+      {run.subject && !ofOne && <span className="subject">{run.subject}</span>}
     </>
   );
 }

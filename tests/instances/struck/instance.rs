@@ -93,7 +93,7 @@ pub(super) fn left(env: &Env) -> Vec<String> {
              and exists (select 1 from app_instance_releases r where r.instance_id = a.instance_id and standing = 'serving')
          order by 1",
     );
-    wait_for(left.bind(Uuid::nil()).fetch_all(env.pool())).unwrap()
+    wait_for(left.bind(Uuid::nil()).fetch_all(env.pool().bare())).unwrap()
 }
 
 /// The node of the run before may still be at work, and lock in another order; then whoever was chosen tries again.
@@ -167,6 +167,10 @@ async fn reset(pool: &PgPool, status: &str, serves: bool) {
         stands(&mut tx, Standing::Serving, VERSIONS[0], 2).await;
         stands(&mut tx, Standing::Previous, VERSIONS[1], 1).await;
         holds(&mut tx).await;
+        let ran = "insert into outbox (id, project_id, org_id, type, subject, data, correlation_id)
+                   values (gen_random_uuid(), $1, $2, 'apps.instance.running', $3::text, '{}', 'c')";
+        let ran = sqlx::query(ran).bind(PROJECT).bind(ORG).bind(INSTANCE.to_string());
+        ran.execute(&mut *tx).await.unwrap();
     } else {
         stands(&mut tx, Standing::Target, VERSIONS[0], 1).await;
     }

@@ -1,0 +1,129 @@
+//! The life of an instance in a real browser, on a real `gpuaas dev` with a node that fails and hangs when the journey asks
+//! it to: `tests/browser/lifecycle.mjs` says so on its stdout and goes on when it is answered.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use agent::{Now, Simulated, SimulatedFault};
+use chrono::Utc;
+use domain::{Secret, StatusReason};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+
+use crate::dev_apps::some_image;
+use crate::support::agent::RunningAgent;
+use crate::support::cluster::Folder;
+use crate::support::process::{Dev, gpuaas};
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_deploys_an_app_repairs_it_changes_it_ends_it_and_finds_it_all_again() {
+    let folder = Folder::new();
+    let image = some_image(&folder.0.join("image"));
+    let more = ["--docker-host", "unix:///nowhere/docker.sock", "--hello-image", image.to_str().unwrap()];
+    let dev = Dev::start(&folder.0.join("data"), &more);
+    next_version(&dev, &folder.0);
+    let driver = Simulated::new();
+    let node = rack(&dev, &driver).await;
+
+    let mut browser = tokio::process::Command::new("node")
+        .arg(Path::new(ROOT).join("tests/browser/lifecycle.mjs"))
+        .env("GPUAAS_READY_FILE", folder.0.join("data.ready"))
+        .current_dir(ROOT)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("node runs");
+    let mut answer = browser.stdin.take().expect("piped");
+    let mut asked = BufReader::new(browser.stdout.take().expect("piped")).lines();
+    while let Some(line) = asked.next_line().await.expect("text") {
+        match line.as_str() {
+            "fail" => driver.will(SimulatedFault::FailNext(StatusReason::ImagePullFailed)),
+            "hang" => driver.will(SimulatedFault::Hang),
+            "release" => driver.release(1),
+            other => println!("{other}"),
+        }
+        answer.write_all(b"done\n").await.expect("it listens");
+    }
+    let said = browser.wait_with_output().await.expect("it ends");
+    let log = std::fs::read_to_string(&dev.log).unwrap_or_default();
+    assert!(said.status.success(), "{}\n{log}", String::from_utf8_lossy(&said.stderr));
+    node.end().await;
+    dev.stop();
+}
+
+/// A node of the story's own, with room for two, and an allocation on it.
+async fn rack(dev: &Dev, driver: &Simulated) -> RunningAgent {
+    let made = post(dev, "/api/v1/admin/nodes", &json!({ "name": "rack-1" }));
+    let token = Secret::new(made["enrolment_token"].as_str().unwrap().to_owned());
+    let now: Now = Arc::new(Utc::now);
+    let node = RunningAgent::join(dev.ready["api_url"].as_str().unwrap(), &token, driver, now).await;
+    let part = json!({
+        "project_id": dev.ready["project_id"], "node_id": node.id, "capacity_shape": "gpu_slice", "gpu_count": 2,
+        "cpu_cores": 8, "memory_gib": 64,
+    });
+    post(dev, "/api/v1/admin/allocations", &part);
+    node
+}
+
+/// Hello 1.1.0, published and rolled out as 1.0.0 was.
+fn next_version(dev: &Dev, folder: &Path) {
+    let manifest = std::fs::read_to_string(Path::new(ROOT).join("apps/hello/manifest.yaml")).unwrap();
+    let file = folder.join("manifest.yaml");
+    std::fs::write(&file, manifest.replace("version: 1.0.0", "version: 1.1.0")).unwrap();
+    let (url, project) = (dev.ready["api_url"].as_str().unwrap(), dev.ready["project_id"].as_str().unwrap());
+    let token = dev.token("admin");
+    let sent = Command::new("curl")
+        .args([
+            "-sf",
+            "-H",
+            &format!("Authorization: Bearer {token}"),
+            "-H",
+            "Content-Type: application/yaml",
+        ])
+        .args(["--data-binary", &format!("@{}", file.display())])
+        .arg(format!("{url}/api/v1/admin/apps/manifests?owner_project_id={project}"))
+        .output()
+        .expect("curl runs");
+    assert!(sent.status.success(), "{}", String::from_utf8_lossy(&sent.stdout));
+
+    let mut publish = gpuaas(&["publish", "hello", "1.1.0", "--output", "json", "--image"]);
+    publish
+        .arg(some_other_image(&folder.join("next")))
+        .env("GPUAAS_BASE_URL", url)
+        .env("GPUAAS_TOKEN", &token);
+    publish.env("GPUAAS_PROJECT", project).env("HOME", folder);
+    let said = publish.output().expect("the binary runs");
+    let artifact: Value = serde_json::from_slice(&said.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&said.stderr)));
+    let id = artifact["id"].as_str().unwrap();
+    let promote = format!("/api/v1/projects/{project}/app-artifacts/{id}/promote?wait=60s");
+    settled(&post(dev, &promote, &json!({ "channel": "prod" })));
+    for (verb, body) in [("stage", json!({})), ("canary", json!({ "percent": 100 })), ("publish", json!({}))]
+    {
+        let path = format!("/api/v1/admin/apps/catalog/hello/versions/1.1.0/{verb}?wait=60s");
+        settled(&post(dev, &path, &body));
+    }
+}
+
+/// Other bytes than those of the first version.
+fn some_other_image(folder: &Path) -> std::path::PathBuf {
+    use clients::oci_layout::{FileEntry, Image, pack};
+    let file = FileEntry { path: "bin/hello".to_owned(), executable: true, bytes: b"hello again".to_vec() };
+    pack(&Image { files: vec![file], ..Image::default() }, folder).unwrap();
+    folder.to_owned()
+}
+
+fn post(dev: &Dev, path: &str, body: &Value) -> Value {
+    let (status, answer) = dev.post_as(path, &dev.token("admin"), body);
+    assert!(status < 300, "{path}: {status} {answer}");
+    answer
+}
+
+fn settled(answer: &Value) {
+    assert_eq!(answer["workflow"]["status"], "succeeded", "{answer:#}");
+}
