@@ -88,7 +88,7 @@ pub use registry::{
     RegistryTarget, RegistryToken,
 };
 pub use role::{NewRole, Role, RolePatch};
-pub use schedule::{MissedTicks, Overlap, Schedule};
+pub use schedule::{MissedTicks, Overlap, Schedule, ScheduleResult};
 pub use service_account::{
     NewServiceAccount, RotateKey, ServiceAccount, ServiceAccountKey, ServiceAccountStatus,
     ServiceAccountWithKey,

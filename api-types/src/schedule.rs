@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -21,6 +22,21 @@ pub struct Schedule {
     pub last_at: Option<DateTime<Utc>>,
     pub last_run_id: Option<Uuid>,
     pub last_run_status: Option<RunStatus>,
+    /// How its last run that has ended, ended; `null` until one has.
+    pub last_result: Option<ScheduleResult>,
+}
+
+/// What a scheduled run found or did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ScheduleResult {
+    pub run_id: Uuid,
+    pub status: RunStatus,
+    pub finished_at: DateTime<Utc>,
+    /// What it tells of its work.
+    pub output: Option<Value>,
+    /// Why it did not succeed.
+    #[schema(value_type = Option<Object>)]
+    pub error: Option<Value>,
 }
 
 /// What becomes of ticks that passed while no process was there.

@@ -1,11 +1,12 @@
 //! `A/schedules`: what starts by itself, and running, pausing or resuming it by hand.
 
-use api_types::{MissedTicks, Operate, Overlap, Page, Schedule, WorkflowHandle};
+use api_types::{MissedTicks, Operate, Overlap, Page, Schedule, ScheduleResult, WorkflowHandle};
 use axum::Json;
 use axum::extract::{Path, State as Shared};
 use axum::http::{StatusCode, header};
 use axum::response::Response;
 use domain::ErrorCode;
+use domain::redact::redacted;
 use engine::{Missed, OperateError, ScheduleView};
 
 use crate::caller::Caller;
@@ -162,5 +163,16 @@ fn shown(view: ScheduleView) -> Schedule {
         last_at: view.last_at,
         last_run_id: view.last_run_id,
         last_run_status: view.last_run_state.and_then(|state| state.parse().ok()).map(present::status),
+        last_result: view.result.and_then(result),
     }
+}
+
+fn result(result: engine::ScheduleResult) -> Option<ScheduleResult> {
+    Some(ScheduleResult {
+        run_id: result.run_id,
+        status: present::status(result.state.parse().ok()?),
+        finished_at: result.finished_at,
+        output: result.output.map(redacted),
+        error: result.error,
+    })
 }

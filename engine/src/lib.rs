@@ -58,7 +58,7 @@ pub use pool::Pool;
 pub use registry::{Kind, OnExhausted, PlannedStep, Registry, Workflow};
 pub use retry::Retry;
 pub use run::Run;
-pub use schedule::{Missed, Overlap, Schedule, ScheduleError, ScheduleView};
+pub use schedule::{Missed, Overlap, Schedule, ScheduleError, ScheduleResult, ScheduleView};
 pub use settings::Settings;
 pub use signal::Signalled;
 pub use start::{Start, StartError, Started};

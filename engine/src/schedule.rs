@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::sync::atomic::Ordering::Relaxed;
 
 use chrono::{DateTime, Utc};
-use serde_json::json;
+use serde_json::{Value, json};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -59,6 +59,17 @@ pub struct ScheduleView {
     pub last_at: Option<DateTime<Utc>>,
     pub last_run_id: Option<Uuid>,
     pub last_run_state: Option<String>,
+    /// How its last run that has ended, ended.
+    pub result: Option<ScheduleResult>,
+}
+
+#[derive(Debug, Clone)]
+pub struct ScheduleResult {
+    pub run_id: Uuid,
+    pub state: String,
+    pub finished_at: DateTime<Utc>,
+    pub output: Option<Value>,
+    pub error: Option<Value>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -103,15 +114,44 @@ impl Engine {
     }
 
     pub async fn schedules(&self, conn: &mut PgConnection) -> sqlx::Result<Vec<ScheduleView>> {
-        sqlx::query_as!(
-            ScheduleView,
+        let rows = sqlx::query!(
             r#"select s.name, s.kind, s.version, s.cron, s.missed as "missed: Missed",
                       s.overlap as "overlap: Overlap", s.paused, s.next_at, s.last_at, s.last_run_id,
-                      r.state as "last_run_state?"
-               from engine.schedule s left join engine.run r on r.id = s.last_run_id order by s.name"#
+                      r.state as "last_run_state?", ended.id as "ended_id?", ended.state as "ended_state?",
+                      ended.finished_at as "ended_at?", ended.output as "output?", ended.error as "error?"
+               from engine.schedule s left join engine.run r on r.id = s.last_run_id
+               left join lateral (
+                   select e.id, e.state, e.finished_at, e.output, e.error
+                   from engine.tick t join engine.run e on e.id = t.run_id
+                   where t.schedule = s.name and e.finished_at is not null order by t.nominal desc limit 1) ended on true
+               order by s.name"#
         )
         .fetch_all(conn)
-        .await
+        .await?;
+        let views = rows.into_iter().map(|row| {
+            let ended = row.ended_id.zip(row.ended_state).zip(row.ended_at);
+            ScheduleView {
+                name: row.name,
+                kind: row.kind,
+                version: row.version,
+                cron: row.cron,
+                missed: row.missed,
+                overlap: row.overlap,
+                paused: row.paused,
+                next_at: row.next_at,
+                last_at: row.last_at,
+                last_run_id: row.last_run_id,
+                last_run_state: row.last_run_state,
+                result: ended.map(|((run_id, state), finished_at)| ScheduleResult {
+                    run_id,
+                    state,
+                    finished_at,
+                    output: row.output,
+                    error: row.error,
+                }),
+            }
+        });
+        Ok(views.collect())
     }
 
     /// Held still until the transaction ends, so that what was compared with it stays true.

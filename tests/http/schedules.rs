@@ -5,8 +5,9 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::{Http, admin};
+use crate::billing::office::Office;
 use crate::support::story::Story;
-use crate::support::world::{Script, touch};
+use crate::support::world::{Do, Script, touch};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_schedule_is_listed_paused_resumed_and_run_by_hand() {
@@ -36,6 +37,59 @@ async fn a_schedule_is_listed_paused_resumed_and_run_by_hand() {
     let run: Uuid = handle["id"].as_str().unwrap().parse().unwrap();
     assert_eq!(location, admin(&format!("/workflows/{run}")));
     assert_eq!(story.ends(run).await, RunState::Succeeded);
+    let shown = http.get(&admin("/schedules")).await.with(200);
+    let result = &shown["items"][0]["last_result"];
+    assert_eq!((&result["run_id"], &result["status"]), (&json!(run), &json!("succeeded")));
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_reconciler_shows_what_its_last_run_found() {
+    let office = Office::open().await;
+    let (http, story) = (&office.platform.http, &office.platform.story);
+    workflows::declare_schedules(&story.engine).await.unwrap();
+    let all = http.get(&admin("/schedules")).await.with(200)["items"].as_array().unwrap().clone();
+    assert!(all.len() >= 8, "{all:#?}");
+    for schedule in &all {
+        let name = schedule["name"].as_str().unwrap();
+        let started = http.post(&admin(&format!("/schedules/{name}/run")), json!({})).await.with(202);
+        story.settles(started["id"].as_str().unwrap().parse().unwrap()).await;
+    }
+    let shown = http.get(&admin("/schedules")).await.with(200)["items"].clone();
+    for schedule in shown.as_array().unwrap() {
+        let result = &schedule["last_result"];
+        assert_eq!(result["status"], "succeeded", "{schedule:#}");
+        assert!(result["output"].as_object().is_some_and(|told| !told.is_empty()), "{schedule:#}");
+        assert!(result["finished_at"].is_string());
+    }
+    office.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_failed_says_why_at_its_schedule_and_one_under_way_does_not_hide_it() {
+    let story = Story::new().await;
+    let http = Http::over(&story).await;
+    let yearly =
+        Schedule { name: "yearly", cron: "0 0 0 1 1 *", missed: Missed::Skip, overlap: Overlap::Queue };
+    let mut conn = story.pool.acquire().await.unwrap();
+    let fails = Script { does: vec![touch("a"), Do::Fail] };
+    story.engine.ensure_schedule(&mut conn, &yearly, &fails).await.unwrap();
+    let run = async || -> Uuid {
+        let handle = http.post(&admin("/schedules/yearly/run"), json!({})).await.with(202);
+        handle["id"].as_str().unwrap().parse().unwrap()
+    };
+    let failed = run().await;
+    assert_eq!(story.ends(failed).await, RunState::Failed);
+    let waits = Script { does: vec![Do::Wait(3_600_000)] };
+    story.engine.ensure_schedule(&mut conn, &yearly, &waits).await.unwrap();
+    drop(conn);
+    let waiting = run().await;
+    story.until(waiting, &[RunState::Waiting]).await;
+    let shown = http.get(&admin("/schedules")).await.with(200)["items"][0].clone();
+    assert_eq!((&shown["last_run_id"], &shown["last_run_status"]), (&json!(waiting), &json!("waiting")));
+    let result = &shown["last_result"];
+    assert_eq!((&result["run_id"], &result["status"]), (&json!(failed), &json!("failed")));
+    assert!(result["error"]["code"].is_string(), "{shown:#}");
     story.end().await;
 }
 
