@@ -122,10 +122,7 @@ impl Config {
                 listen: values.parse("server.listen")?,
                 receive_within: milliseconds(&values, "server.receive_ms")?,
                 notice: milliseconds(&values, "server.notice_ms")?,
-                probes: match values.optional("server.probes_listen")? {
-                    Some(_) => Some(values.parse("server.probes_listen")?),
-                    None => None,
-                },
+                probes: socket(&values, "server.probes_listen")?,
                 anonymous_per_minute: values.parse("server.anonymous_per_minute")?,
                 proxies: values.parse("server.proxies")?,
             },
@@ -244,6 +241,13 @@ fn require_enough(values: &Values) -> Result<(), ConfigError> {
 
 fn milliseconds(values: &Values, key: &str) -> Result<Duration, ConfigError> {
     Ok(Duration::from_millis(values.parse(key)?))
+}
+
+fn socket(values: &Values, key: &str) -> Result<Option<SocketAddr>, ConfigError> {
+    match values.optional(key)? {
+        Some(_) => values.parse(key).map(Some),
+        None => Ok(None),
+    }
 }
 
 fn connection(values: &Values, key: &str) -> Result<Option<PgConnectOptions>, ConfigError> {

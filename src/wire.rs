@@ -144,9 +144,10 @@ pub async fn probes(
     listener: TcpListener,
     keys: api::Keys,
     engine: Engine,
+    hints: Hints,
     ending: Ending,
 ) -> Result<(), api::ServeError> {
-    api::serve_probes(listener, api::State::new(engine, build(), keys), ending).await
+    api::serve_probes(listener, api::State::new(engine, build(), keys).hinting(hints), ending).await
 }
 
 fn build() -> api::Build {

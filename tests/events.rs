@@ -20,7 +20,7 @@ use crate::support::realm::{DEMO, EXAMPLE};
 use crate::support::story::Story;
 
 /// A platform whose events get their numbers.
-async fn sequenced(story: &Story) -> (Http, Sequencer) {
+pub async fn sequenced(story: &Story) -> (Http, Sequencer) {
     let hints = Hints::default();
     let sequencer = Sequencer::start(&story.engine, &hints);
     (Http::with(story, |state| state.hinting(hints)).await, sequencer)
@@ -31,7 +31,7 @@ fn event(subject: &str, data: &Value) -> NewEvent {
 }
 
 /// Tells one event in a transaction of its own.
-async fn tell(pool: &PgPool, subject: &str) -> Uuid {
+pub async fn tell(pool: &PgPool, subject: &str) -> Uuid {
     let mut tx = pool.begin().await.unwrap();
     let id = outbox::insert(&mut tx, &event(subject, &json!({}))).await.unwrap();
     tx.commit().await.unwrap();

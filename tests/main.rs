@@ -31,3 +31,4 @@ mod quickstart_commands;
 mod split;
 mod support;
 mod traces;
+mod watch;

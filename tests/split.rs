@@ -123,7 +123,7 @@ async fn what_one_process_accepts_another_drives_with_a_pooler_before_the_databa
     let (status, ended) = split.ask(Method::GET, &format!("{href}?wait=60s")).await;
     assert_eq!((status.as_u16(), &ended["status"]), (200, &json!("succeeded")), "{ended:#}");
     let figures = answered(&format!("http://{probes}/metrics"), &mut workers).await.text().await.unwrap();
-    assert!(figures.contains("engine_drives_total"), "{figures}");
+    assert!(figures.contains("gpuaas_engine_drives_in_flight"), "{figures}");
     let elsewhere = answered(&format!("http://{probes}/api/v1/me"), &mut workers).await;
     assert_eq!(elsewhere.status(), 404, "it answers nothing but how it is");
 

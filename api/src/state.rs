@@ -86,7 +86,7 @@ impl State {
     pub fn new(engine: Engine, build: Build, keys: Keys) -> State {
         State(Arc::new(Held {
             pool: engine.pool().clone(),
-            metrics: Arc::new(Metrics::new(&engine)),
+            metrics: Arc::new(Metrics::new(&engine, &Hints::default())),
             draining: CancellationToken::new(),
             receive_within: Duration::from_secs(30),
             console: Console::default(),
@@ -130,7 +130,9 @@ impl State {
     /// Shares hints with the sequencer of this process.
     #[must_use]
     pub fn hinting(mut self, hints: Hints) -> State {
-        self.held().hints = hints;
+        let metrics = Metrics::new(&self.engine, &hints);
+        let held = self.held();
+        (held.metrics, held.hints) = (Arc::new(metrics), hints);
         self
     }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -28,6 +28,7 @@ use crate::registry::Kind;
 use crate::reins::Reins;
 use crate::state::{Cause, Op, RunState, StepState};
 use crate::supersede;
+use crate::tally::StepLabel;
 
 pub(crate) struct Core {
     pub(crate) engine: Arc<Inner>,
@@ -236,8 +237,15 @@ impl Core {
         error: Option<String>,
     ) {
         let at = self.clock.now();
+        self.tally(id, undo, outcome, at - started_at);
         let (name, key) = (id.name.to_owned(), id.key.clone());
         self.held.tried(Tried { name, key, undo, attempt, outcome, error, started_at, at });
+    }
+
+    /// Counts how a try of a step ended.
+    pub(crate) fn tally(&self, id: &StepId, undo: bool, outcome: &'static str, took: TimeDelta) {
+        let of = StepLabel { workflow: self.kind.name, step: id.name, undo };
+        self.engine.stats.tallies.tried(of, outcome, took);
     }
 
     /// Takes back an insert that was held but not written, so that the row can be noted afresh.
@@ -303,7 +311,11 @@ impl Core {
     }
 
     async fn submit(&mut self, checkpoint: Checkpoint) -> Result<Option<Moved>, Halt> {
-        let over = matches!(&checkpoint.fate, Fate::Finish { .. });
+        let ended = match &checkpoint.fate {
+            Fate::Finish { state, .. } => Some(*state),
+            _ => None,
+        };
+        let over = ended.is_some();
         let rests = over || matches!(&checkpoint.fate, Fate::Rest(_));
         let sticks = matches!(&checkpoint.fate, Fate::Rest(rest) if rest.state == RunState::Stuck);
         let others_care =
@@ -316,8 +328,11 @@ impl Core {
         match verdict {
             Some(Verdict::Moved(moved)) => {
                 self.moved(&moved);
-                if over {
+                if let Some(state) = ended {
+                    let now = self.clock.now();
+                    let took = now - self.journal.began_at().unwrap_or(now);
                     self.engine.stats.runs_finished.fetch_add(1, Relaxed);
+                    self.engine.stats.tallies.ended(self.kind.name, state, took);
                 }
                 if rests {
                     self.engine.rested(self.run);

@@ -78,6 +78,11 @@ impl Journal {
         self.operations
     }
 
+    /// When the first of its operations was begun.
+    pub(crate) fn began_at(&self) -> Option<DateTime<Utc>> {
+        self.entries.values().flat_map(HashMap::values).map(|entry| entry.started_at).min()
+    }
+
     pub(crate) fn owes(&self, id: &StepId) -> bool {
         self.get(id).is_some_and(Entry::owes_undo)
     }

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering::
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::tally::Tallies;
+
 /// Claims whose time is remembered.
 const RECENT: usize = 1024;
 
@@ -30,6 +32,8 @@ pub struct Stats {
     pub fetches: AtomicU64,
     pub schedules_fired: AtomicU64,
     pub promises_broken: AtomicU64,
+    /// The same by workflow and step.
+    pub tallies: Tallies,
     /// What the latest claims took, in microseconds, around and around; 0 where there was none yet.
     claims: [AtomicU32; RECENT],
     claimed: AtomicUsize,
@@ -83,6 +87,7 @@ impl Default for Stats {
             fetches: AtomicU64::new(0),
             schedules_fired: AtomicU64::new(0),
             promises_broken: AtomicU64::new(0),
+            tallies: Tallies::default(),
             claims: [const { AtomicU32::new(0) }; RECENT],
             claimed: AtomicUsize::new(0),
             unanswered: Mutex::default(),

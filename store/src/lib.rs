@@ -3,7 +3,7 @@
 //!
 //! [`migrate`] owns the schema's version and the serving role's rights; [`roles`] and [`server`] ask the
 //! database server itself. [`principals`] reads across the tables of identity: who may do what, at one moment;
-//! [`trace`] across all that carry a correlation id.
+//! [`trace`] across all that carry a correlation id; [`readings`] across what is measured.
 
 pub mod access_credentials;
 pub mod allocations;
@@ -44,6 +44,7 @@ pub mod publish_intents;
 pub mod pull_intents;
 pub mod rated_series;
 pub mod rating;
+pub mod readings;
 pub mod registration;
 pub mod registry_credentials;
 pub mod registry_pushes;

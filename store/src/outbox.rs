@@ -6,7 +6,7 @@ mod number;
 mod read;
 
 pub use forget::{forget, outdated};
-pub use number::{number, waiting};
+pub use number::{Numbered, number, waiting};
 pub use read::{Extent, Filter, extent, progress, told};
 
 use chrono::{DateTime, Utc};

@@ -5,10 +5,12 @@
 //! the order is kept by the counter of each project, not by who holds the pen. Nothing rests on a session.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use domain::EventType;
 use engine::{Engine, Pool};
-use store::outbox;
+use store::outbox::{self, Numbered};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
@@ -28,11 +30,14 @@ const BATCH: i64 = 1000;
 pub struct Hints {
     written: Arc<Notify>,
     numbered: watch::Sender<()>,
+    /// How many events of each type this process has numbered.
+    told: Arc<[AtomicU64]>,
 }
 
 impl Default for Hints {
     fn default() -> Hints {
-        Hints { written: Arc::default(), numbered: watch::Sender::new(()) }
+        let told = EventType::all().map(|_| AtomicU64::new(0)).collect();
+        Hints { written: Arc::default(), numbered: watch::Sender::new(()), told }
     }
 }
 
@@ -45,6 +50,19 @@ impl Hints {
     /// Changes whenever this process has numbered events.
     pub fn numbered(&self) -> watch::Receiver<()> {
         self.numbered.subscribe()
+    }
+
+    /// How many events of each type this process has numbered.
+    pub fn told(&self) -> impl Iterator<Item = (EventType, u64)> {
+        EventType::all().zip(self.told.iter()).map(|(kind, count)| (kind, count.load(Relaxed)))
+    }
+
+    fn count(&self, numbered: &[Numbered]) {
+        for one in numbered {
+            if let Some(place) = EventType::all().position(|kind| kind.as_str() == one.kind) {
+                self.told[place].fetch_add(one.events.unsigned_abs(), Relaxed);
+            }
+        }
     }
 }
 
@@ -72,9 +90,12 @@ impl Sequencer {
 async fn sequence(engine: Engine, hints: Hints, closing: CancellationToken) {
     let mut rests = engine.rests();
     loop {
-        match number_all(engine.pool()).await {
-            Ok(0) => {}
-            Ok(_) => hints.numbered.send_replace(()),
+        match number_visible(engine.pool()).await {
+            Ok(none) if none.is_empty() => {}
+            Ok(numbered) => {
+                hints.count(&numbered);
+                hints.numbered.send_replace(());
+            }
             Err(error) => debug!(%error, "events wait for their numbers"),
         }
         tokio::select! {
@@ -91,25 +112,29 @@ async fn sequence(engine: Engine, hints: Hints, closing: CancellationToken) {
 
 /// Numbers everything that is visible now. Answers how many events that were.
 pub async fn number_all(pool: &Pool) -> sqlx::Result<i64> {
+    Ok(number_visible(pool).await?.iter().map(|one| one.events).sum())
+}
+
+async fn number_visible(pool: &Pool) -> sqlx::Result<Vec<Numbered>> {
     let mut tx = pool.begin().await?;
     let projects = outbox::waiting(&mut tx).await?;
     tx.rollback().await?;
-    let mut all = 0;
+    let mut all = Vec::new();
     for project in projects {
-        all += number_project(pool, project).await?;
+        number_project(pool, project, &mut all).await?;
     }
     Ok(all)
 }
 
-async fn number_project(pool: &Pool, project: Uuid) -> sqlx::Result<i64> {
-    let mut all = 0;
+async fn number_project(pool: &Pool, project: Uuid, all: &mut Vec<Numbered>) -> sqlx::Result<()> {
     loop {
         let mut tx = pool.begin().await?;
         let found = outbox::number(&mut tx, project, BATCH).await?;
         tx.commit().await?;
-        all += found;
-        if found < BATCH {
-            return Ok(all);
+        let events: i64 = found.iter().map(|one| one.events).sum();
+        all.extend(found);
+        if events < BATCH {
+            return Ok(());
         }
     }
 }

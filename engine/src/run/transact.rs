@@ -98,6 +98,7 @@ impl<E: Send + Sync + 'static> Run<E> {
             Alone::Moved(moved, added) => {
                 self.core.point(id, false, "after-commit")?;
                 self.core.moved(&moved);
+                self.core.tally(id, false, "succeeded", self.core.clock.now() - started);
                 let output = added.events.into_iter().find_map(|event| match event {
                     Event::Intend(i) => i.output,
                     Event::Settle(s) => s.output,

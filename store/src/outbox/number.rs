@@ -12,9 +12,16 @@ pub async fn waiting(conn: &mut PgConnection) -> sqlx::Result<Vec<Uuid>> {
     sqlx::query_scalar!("select distinct project_id from outbox where seq is null").fetch_all(conn).await
 }
 
-/// Numbers up to `most` events of the project and answers how many it found. The two statements must not become one:
-/// the second sees the database as it is once the counter is held, so nobody else's numbers are missed.
-pub async fn number(conn: &mut PgConnection, project: Uuid, most: i64) -> sqlx::Result<i64> {
+/// Events of one type that were given their numbers.
+#[derive(Clone, Debug)]
+pub struct Numbered {
+    pub kind: String,
+    pub events: i64,
+}
+
+/// Numbers up to `most` events of the project and answers what it found. The two statements must not become one: the
+/// second sees the database as it is once the counter is held, so nobody else's numbers are missed.
+pub async fn number(conn: &mut PgConnection, project: Uuid, most: i64) -> sqlx::Result<Vec<Numbered>> {
     let last = sqlx::query_scalar!(
         "insert into event_counters (project_id) values ($1)
          on conflict (project_id) do update set last_seq = event_counters.last_seq returning last_seq",
@@ -22,20 +29,21 @@ pub async fn number(conn: &mut PgConnection, project: Uuid, most: i64) -> sqlx::
     )
     .fetch_one(&mut *conn)
     .await?;
-    let now = sqlx::query_scalar!(
-        "with batch as (
+    sqlx::query_as!(
+        Numbered,
+        r#"with batch as (
              select id, row_number() over (order by pos) as place
              from (select id, pos from outbox where project_id = $1 and seq is null order by pos limit $3) visible
          ), numbered as (
-             update outbox set seq = $2 + batch.place from batch where outbox.id = batch.id returning 1
+             update outbox set seq = $2 + batch.place from batch where outbox.id = batch.id returning outbox.type
+         ), counted as (
+             update event_counters set last_seq = $2 + (select count(*) from numbered) where project_id = $1
          )
-         update event_counters set last_seq = $2 + (select count(*) from numbered) where project_id = $1
-         returning last_seq",
+         select type as kind, count(*) as "events!" from numbered group by type"#,
         project,
         last,
         most
     )
-    .fetch_one(conn)
-    .await?;
-    Ok(now - last)
+    .fetch_all(conn)
+    .await
 }
