@@ -1,5 +1,6 @@
 //! What watches over the platform: metrics, alerts, dashboards, the pages they lead to, and the look for runs that stick.
 
+mod deploy;
 mod metrics;
 
 use axum::body::{Body, to_bytes};

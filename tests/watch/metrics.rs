@@ -1,6 +1,5 @@
 //! Every queue, workflow, step, agent, webhook and rollup is measured, by every kind of process.
 
-use std::time::Duration;
 
 use agent::Simulated;
 use serde_json::json;
@@ -8,11 +7,8 @@ use serde_json::json;
 use super::scraped;
 use crate::events::sequenced;
 use crate::http::{Http, project};
-use crate::support::cluster::Folder;
-use crate::support::database::TestDatabase;
 use crate::support::docker::PORT;
 use crate::support::platform::{Platform, profile};
-use crate::support::process::Serve;
 use crate::support::story::Story;
 
 fn has(page: &str, line: &str) {
