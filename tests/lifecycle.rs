@@ -30,6 +30,7 @@ const CHECKED: &[&str] = &[
     "instance.reconcile",
     "platform.watch_nodes",
     "platform.watch_drift",
+    "platform.watch_runs",
     "billing.accrue",
     "billing.rollup",
     "billing.rerate",

@@ -2,6 +2,7 @@
 
 mod deploy;
 mod metrics;
+mod stuck;
 
 use axum::body::{Body, to_bytes};
 use axum::http::Request;

@@ -56,6 +56,7 @@ pub mod service_account_keys;
 pub mod service_accounts;
 pub mod signing_keys;
 pub mod smoke_runs;
+pub mod stuck_runs;
 pub mod submissions;
 pub mod task_signers;
 pub mod teardowns;

@@ -34,6 +34,7 @@ use self::reconcilers::drift::{MINUTELY, WatchDrift};
 use self::reconcilers::lost_nodes::{QUARTER_MINUTELY, WatchNodes};
 use self::reconcilers::old_events::{self, ForgetEvents};
 use self::reconcilers::retention::{ClearAway, HOURLY};
+use self::reconcilers::stuck_runs::{self, WatchRuns};
 use self::version::{PromoteVersion, Retirement};
 use self::webhook::DeliverWebhook;
 
@@ -53,6 +54,7 @@ pub fn registry() -> Registry<Env> {
         .with::<RerateUsage>()
         .with::<ProveLedgers>()
         .with::<WatchDrift>()
+        .with::<WatchRuns>()
         .with::<ReconcileInstance>()
         .with::<PromoteVersion>()
         .with::<Retirement>()
@@ -74,6 +76,7 @@ pub async fn declare_schedules(engine: &Engine) -> Result<(), ScheduleError> {
     engine.ensure_schedule(&mut transaction, &rollup::MINUTELY, &RollUpUsage {}).await?;
     engine.ensure_schedule(&mut transaction, &prove::NIGHTLY, &ProveLedgers {}).await?;
     engine.ensure_schedule(&mut transaction, &MINUTELY, &WatchDrift {}).await?;
+    engine.ensure_schedule(&mut transaction, &stuck_runs::MINUTELY, &WatchRuns {}).await?;
     transaction.commit().await?;
     Ok(())
 }

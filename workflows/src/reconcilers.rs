@@ -4,3 +4,4 @@ pub mod drift;
 pub mod lost_nodes;
 pub mod old_events;
 pub mod retention;
+pub mod stuck_runs;
