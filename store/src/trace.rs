@@ -1,5 +1,5 @@
-//! What our own tables know of one correlation id, in order of time: the audit log, tasks of nodes, events. Each reader
-//! tells only what lies within the caller's reach for the key that guards it.
+//! What our own tables know of one correlation id, in order of time: the audit log, tasks of nodes, events, usage. Each
+//! reader tells only what lies within the caller's reach for the key that guards it.
 
 use chrono::{DateTime, Utc};
 use domain::Reach;
@@ -94,6 +94,30 @@ pub async fn events(conn: &mut PgConnection, reach: &Reach, window: Window<'_>) 
            where correlation_id = $1 and ($2 or org_id = any($3) or project_id = any($4))
              and (at > $5 or (at = $5 and id::text > $6))
            order by at, id::text limit $7"#,
+        window.correlation_id,
+        reach.everything,
+        &reach.orgs,
+        &reach.projects,
+        window.after.0,
+        window.after.1,
+        window.limit
+    )
+    .fetch_all(conn)
+    .await
+}
+
+/// What was used, at the time at which it was recorded.
+pub async fn usage(conn: &mut PgConnection, reach: &Reach, window: Window<'_>) -> sqlx::Result<Vec<Traced>> {
+    sqlx::query_as!(
+        Traced,
+        r#"select recorded_at as at, id::text as "id!", usage_unit as name, null::text as status, null::text as code,
+                  coalesce('app_instance:' || app_instance_id, 'allocation:' || allocation_id) as subject,
+                  org_id as "org_id?", project_id as "project_id?", null::uuid as run_id, null::uuid as actor_id,
+                  recorded_at as "finished_at?"
+           from usage_records
+           where correlation_id = $1 and ($2 or org_id = any($3) or project_id = any($4))
+             and (recorded_at > $5 or (recorded_at = $5 and id::text > $6))
+           order by recorded_at, id::text limit $7"#,
         window.correlation_id,
         reach.everything,
         &reach.orgs,

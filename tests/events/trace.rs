@@ -74,6 +74,18 @@ async fn a_deployment_is_traced_from_its_request_to_its_events() {
     // However small the pages, they are the same timeline.
     assert_eq!(whole(&operator, 3).await, all);
     assert_eq!(whole(&platform.http, 7).await, all, "the platform's own people see it too");
+    // What an instance uses carries the id under which it was deployed.
+    platform.story.advance(std::time::Duration::from_secs(30)).await;
+    platform.decommission(id_of(&made)).await;
+    let later = whole(&operator, 200).await;
+    let used: Vec<&Value> = later.iter().filter(|entry| entry["kind"] == "usage").collect();
+    let units: BTreeSet<&str> = used.iter().map(|entry| entry["name"].as_str().unwrap()).collect();
+    assert!(units.contains("session_seconds"), "{used:#?}");
+    assert!(
+        used.iter().all(|entry| entry["subject"] == json!(format!("app_instance:{}", id_of(&made)))),
+        "{used:#?}"
+    );
+    assert_eq!(whole(&operator, 3).await, later, "usage has its place on small pages too");
     for nobody in ["neighbour", "stranger", "member"] {
         let refused = platform.http.acting(nobody).get(TRACE).await.with(404);
         assert_eq!(refused["code"], "trace_not_found", "{nobody}");

@@ -10,13 +10,13 @@ use uuid::Uuid;
 
 use super::moment::Moment;
 
-/// Usage joins here with its table.
-const SOURCES: [TraceKind; 6] = [
+const SOURCES: [TraceKind; 7] = [
     TraceKind::Request,
     TraceKind::Workflow,
     TraceKind::Step,
     TraceKind::NodeTask,
     TraceKind::Event,
+    TraceKind::Usage,
     TraceKind::Audit,
 ];
 
@@ -66,7 +66,7 @@ async fn source(
         TraceKind::Audit => trace::audited(conn, false, reach, window).await?,
         TraceKind::NodeTask => trace::node_tasks(conn, reach, window).await?,
         TraceKind::Event => trace::events(conn, reach, window).await?,
-        TraceKind::Usage => Vec::new(),
+        TraceKind::Usage => trace::usage(conn, reach, window).await?,
     };
     let shown = |row: trace::Traced| TraceEntry {
         at: row.at,
