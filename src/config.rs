@@ -3,6 +3,7 @@
 
 mod artifact_store;
 mod auth;
+mod nats;
 mod registry;
 mod surroundings;
 mod values;
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use activities::NatsSettings;
 use sqlx::postgres::PgConnectOptions;
 use tracing_subscriber::filter::Targets;
 
@@ -38,6 +40,8 @@ pub struct Config {
     pub registry: Option<Registry>,
     pub vault: Option<Vault>,
     pub artifact_store: Option<ArtifactStore>,
+    /// Where events are passed on to.
+    pub nats: Option<NatsSettings>,
     pub database: Database,
     pub engine: engine::Settings,
     pub log: Log,
@@ -130,6 +134,7 @@ impl Config {
             registry: Registry::load(&values)?,
             vault: Vault::load(&values)?,
             artifact_store: ArtifactStore::load(&values)?,
+            nats: nats::load(&values)?,
             database: Database::read(&values)?,
             engine: engine_settings(&values)?,
             log: Log::read(&values, environment)?,

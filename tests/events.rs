@@ -2,6 +2,7 @@
 
 mod lifecycle;
 mod list;
+mod nats;
 mod order;
 mod stream;
 mod trace;

@@ -11,10 +11,12 @@ pub mod instance;
 pub mod list_manifests;
 pub mod list_strays;
 pub mod promises;
+pub mod relay_events;
 mod task_signers;
 pub mod verify_artifact;
 pub mod version_gates;
 pub mod version_references;
 
+pub use clients::nats::{EventStream, NatsSettings};
 pub use env::Env;
 pub use task_signers::{SignerFault, TaskSigners};

@@ -1,10 +1,11 @@
 //! Everything outside our database: whose tokens are believed and by which keys, how secrets are sealed at rest and
-//! handed over, the image registry, and what time it is. Real implementations, and fakes where a test needs to decide
-//! what the world says.
+//! handed over, the image registry, the stream that events are passed on to, and what time it is. Real implementations,
+//! and fakes where a test needs to decide what the world says.
 
 pub mod assertion;
 pub mod blobs;
 pub mod clock;
+pub mod nats;
 pub mod oci_layout;
 pub mod oidc;
 pub mod registry;

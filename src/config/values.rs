@@ -11,12 +11,13 @@ use toml::de::{DeTable, DeValue};
 const DEFAULTS: &str = include_str!("default.toml");
 
 /// Settings whose whole value is a secret.
-const SECRETS: [&str; 6] = [
+const SECRETS: [&str; 7] = [
     "auth.signing_keys",
     "auth.sealing_keys",
     "registry.token_key",
     "registry.events_secret",
     "vault.token",
+    "nats.token",
     "artifact_store.s3_secret_access_key",
 ];
 

@@ -7,7 +7,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use activities::Env;
+use activities::{Env, NatsSettings};
 use api::Ending;
 use axum::Router;
 use clap::Args;
@@ -18,6 +18,7 @@ use store::migrate::Fit;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
+use workflows::relay::Relay;
 use workflows::sequencer::{Hints, Sequencer};
 use workflows::webhook::Dispatcher;
 
@@ -57,7 +58,8 @@ pub async fn run(config: &Config, args: &ServeArgs) -> Result<(), Failure> {
     let face = if args.workers_only { probes(config).await? } else { Face::Api(front(config).await?) };
     let engine = wire::engine(database, config);
     let env = if args.api_only { None } else { Some(env(config, &engine)?) };
-    let mut serving = Serving::start(engine, face, env).await?.announcing_for(config.server.notice);
+    let serving = Serving::start(engine, face, env, config.nats.as_ref()).await?;
+    let mut serving = serving.announcing_for(config.server.notice);
     info!(api = !args.workers_only, workers = !args.api_only, "serving");
     let outcome = tokio::select! {
         () = stop.asked.cancelled() => Ok(()),
@@ -112,24 +114,31 @@ pub struct Serving {
     workers: Option<Workers>,
     sequencer: Sequencer,
     dispatcher: Dispatcher,
+    relay: Option<Relay>,
 }
 
 impl Serving {
     /// With an `Env` it drives workflows too.
-    pub async fn start(engine: Engine, face: Face, env: Option<Env>) -> Result<Serving, Failure> {
+    pub async fn start(
+        engine: Engine,
+        face: Face,
+        env: Option<Env>,
+        nats: Option<&NatsSettings>,
+    ) -> Result<Serving, Failure> {
         workflows::declare_schedules(&engine).await.map_err(Failure::server)?;
         let ending = Ending::default();
         let workers = env.map(|env| wire::workers(&engine, env));
         let hints = Hints::default();
         let sequencer = Sequencer::start(&engine, &hints);
         let dispatcher = Dispatcher::start(&engine, &hints);
+        let relay = nats.map(|nats| Relay::start(&engine, &hints, nats.clone()));
         let (own, told) = (engine.clone(), ending.clone());
         let api = match face {
             Face::Api(front) => Some(tokio::spawn(wire::api(front, own, hints, told))),
             Face::Probes(listener, keys) => Some(tokio::spawn(wire::probes(listener, keys, own, hints, told))),
             Face::Nothing => None,
         };
-        Ok(Serving { engine, ending, notice: Duration::ZERO, api, workers, sequencer, dispatcher })
+        Ok(Serving { engine, ending, notice: Duration::ZERO, api, workers, sequencer, dispatcher, relay })
     }
 
     #[must_use]
@@ -182,6 +191,9 @@ impl Serving {
         }
         self.ending.begun.cancel();
         self.dispatcher.stop().await;
+        if let Some(relay) = self.relay {
+            relay.stop().await;
+        }
         self.sequencer.stop().await;
         let out_of_patience = async {
             stop.hurried.cancelled().await;

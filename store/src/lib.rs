@@ -23,6 +23,7 @@ pub mod custom_roles;
 pub mod deployment;
 pub mod effective_policy;
 pub mod entitlements;
+pub mod event_relays;
 pub mod federated_trusts;
 pub mod idempotency;
 pub mod memberships;

@@ -1,5 +1,6 @@
 //! One file per lifecycle action, and the registry that makes them known. A new action is one file and one line here;
-//! one that runs by the clock is declared here too. [`sequencer`] is no run: it numbers what runs and requests tell.
+//! one that runs by the clock is declared here too. [`sequencer`] and [`relay`] are no runs: they number
+//! what runs and requests tell, and pass it on.
 
 pub mod action;
 pub mod allocation;
@@ -9,6 +10,7 @@ pub mod check_promises;
 pub mod demo;
 pub mod instance;
 pub mod reconcilers;
+pub mod relay;
 pub mod sequencer;
 mod told;
 pub mod version;

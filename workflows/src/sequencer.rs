@@ -32,12 +32,14 @@ pub struct Hints {
     numbered: watch::Sender<()>,
     /// How many events of each type this process has numbered.
     told: Arc<[AtomicU64]>,
+    /// How many it passed on, and how often it could not.
+    relayed: Arc<[AtomicU64; 2]>,
 }
 
 impl Default for Hints {
     fn default() -> Hints {
         let told = EventType::all().map(|_| AtomicU64::new(0)).collect();
-        Hints { written: Arc::default(), numbered: watch::Sender::new(()), told }
+        Hints { written: Arc::default(), numbered: watch::Sender::new(()), told, relayed: Arc::default() }
     }
 }
 
@@ -55,6 +57,19 @@ impl Hints {
     /// How many events of each type this process has numbered.
     pub fn told(&self) -> impl Iterator<Item = (EventType, u64)> {
         EventType::all().zip(self.told.iter()).map(|(kind, count)| (kind, count.load(Relaxed)))
+    }
+
+    /// How many events this process has passed on, and how often it could not.
+    pub fn relays(&self) -> [u64; 2] {
+        self.relayed.each_ref().map(|count| count.load(Relaxed))
+    }
+
+    pub(crate) fn relayed(&self, events: u64) {
+        self.relayed[0].fetch_add(events, Relaxed);
+    }
+
+    pub(crate) fn not_relayed(&self) {
+        self.relayed[1].fetch_add(1, Relaxed);
     }
 
     fn count(&self, numbered: &[Numbered]) {

@@ -22,6 +22,7 @@ impl Collector for Counters {
         self.gauges(&mut encoder)?;
         self.runs(&mut encoder)?;
         self.steps(&mut encoder)?;
+        self.relays(&mut encoder)?;
         let told = self.hints.told().map(|(kind, count)| ([("type", kind.as_str())], count));
         counters(&mut encoder, "events", "Events that were given their numbers here", told)
     }
@@ -57,6 +58,18 @@ impl Counters {
         ] {
             let mut one = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
             one.encode_counter::<NoLabelSet, _, u64>(&counter.load(Relaxed), None)?;
+        }
+        Ok(())
+    }
+
+    fn relays(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let [sent, failures] = self.hints.relays();
+        for (name, help, count) in [
+            ("relay_sent", "Events that were passed on to NATS here", sent),
+            ("relay_failures", "How often events could not be passed on here", failures),
+        ] {
+            let mut one = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            one.encode_counter::<NoLabelSet, _, u64>(&count, None)?;
         }
         Ok(())
     }

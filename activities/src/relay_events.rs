@@ -1,0 +1,54 @@
+//! Passes a project's events on to the stream outside, in their order. It may be repeated and cut off anywhere: the stream
+//! says how far it got, and takes an event only after the one before it.
+
+use std::time::{Duration, Instant};
+
+use clients::nats::{EventStream, NatsFault};
+use sqlx::PgPool;
+use store::event_relays;
+use store::outbox::{self, Filter};
+use uuid::Uuid;
+
+/// The most that is passed on while the project's row is held.
+const BATCH: i64 = 500;
+/// A batch ends here; the database would end a transaction that idles longer.
+const LONGEST: Duration = Duration::from_secs(4);
+
+#[derive(Debug, thiserror::Error)]
+pub enum RelayFault {
+    #[error(transparent)]
+    Nats(#[from] NatsFault),
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+}
+
+/// Passes on the next events of a project. Answers how many, or nothing while another process does it.
+pub async fn relay(pool: &PgPool, stream: &EventStream, project: Uuid) -> Result<Option<u64>, RelayFault> {
+    let mut tx = pool.begin().await?;
+    let Some(position) = event_relays::hold(&mut tx, project).await? else { return Ok(None) };
+    let mut place = stream.last(project).await?;
+    let from = position.max(place.event);
+    let filter = Filter { project_id: project, after: from, limit: BATCH, ..Filter::default() };
+    let events = outbox::told(&mut tx, &filter).await?;
+    let (began, mut sent, mut reached) = (Instant::now(), 0, from);
+    let mut ended = Ok(());
+    for event in &events {
+        match stream.send(project, event, place.message).await {
+            Ok(message) => place.message = message,
+            Err(fault) => {
+                ended = Err(fault);
+                break;
+            }
+        }
+        (sent, reached) = (sent + 1, event.seq());
+        if began.elapsed() > LONGEST {
+            break;
+        }
+    }
+    if reached > position {
+        event_relays::reached(&mut tx, project, reached).await?;
+    }
+    tx.commit().await?;
+    ended?;
+    Ok(Some(sent))
+}

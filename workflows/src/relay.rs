@@ -1,0 +1,83 @@
+//! Passes events on to NATS `JetStream`, in every process that is told where it is. It looks when events were numbered
+//! here, and now and then for what others numbered. Of two processes one passes a project's events on; should both, the
+//! stream takes each event once.
+
+use std::time::Duration;
+
+use activities::relay_events::{RelayFault, relay};
+use activities::{EventStream, NatsSettings};
+use engine::Engine;
+use sqlx::PgPool;
+use store::event_relays;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use tracing::{debug, warn};
+use uuid::Uuid;
+
+use crate::sequencer::Hints;
+
+const FLOOR: Duration = Duration::from_secs(1);
+
+/// Dropped, it stops wherever it is: nothing is lost by that.
+pub struct Relay {
+    closing: CancellationToken,
+    task: AbortOnDropHandle<()>,
+}
+
+impl Relay {
+    pub fn start(engine: &Engine, hints: &Hints, settings: NatsSettings) -> Relay {
+        let closing = CancellationToken::new();
+        let passing = pass_on(engine.clone(), hints.clone(), settings, closing.clone());
+        Relay { closing, task: AbortOnDropHandle::new(tokio::spawn(passing)) }
+    }
+
+    pub async fn stop(self) {
+        self.closing.cancel();
+        if let Err(error) = self.task.await {
+            debug!(%error, "the relay of events ended early");
+        }
+    }
+}
+
+async fn pass_on(engine: Engine, hints: Hints, settings: NatsSettings, closing: CancellationToken) {
+    let mut numbered = hints.numbered();
+    let mut stream = None;
+    loop {
+        tokio::select! {
+            () = closing.cancelled() => return,
+            passed = pass_all(engine.pool(), &hints, &settings, &mut stream) => {
+                if let Err(error) = passed {
+                    hints.not_relayed();
+                    warn!(%error, "events wait to be passed on");
+                }
+            }
+        }
+        tokio::select! {
+            () = closing.cancelled() => return,
+            () = sleep(FLOOR) => {}
+            _ = numbered.changed() => {}
+        }
+    }
+}
+
+async fn pass_all(
+    pool: &PgPool,
+    hints: &Hints,
+    settings: &NatsSettings,
+    stream: &mut Option<EventStream>,
+) -> Result<(), RelayFault> {
+    let stream = match stream {
+        Some(open) => open,
+        None => stream.insert(EventStream::open(settings).await?),
+    };
+    let mut tx = pool.begin().await?;
+    let behind: Vec<Uuid> = event_relays::behind(&mut tx).await?;
+    tx.rollback().await?;
+    for project in behind {
+        while let Some(sent @ 1..) = relay(pool, stream, project).await? {
+            hints.relayed(sent);
+        }
+    }
+    Ok(())
+}
