@@ -128,6 +128,21 @@ pub struct Balance {
     pub rated_until: DateTime<Utc>,
 }
 
+/// Money that came in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({ "amount_minor": 100_000, "currency": "EUR", "reason": "invoice 17 was paid" }))]
+pub struct NewCredit {
+    #[schema(minimum = 1, maximum = 1_000_000_000_000_i64)]
+    pub amount_minor: i64,
+    /// That of the ledger, which is that of the prices.
+    #[schema(pattern = "^[A-Z]{3}$")]
+    pub currency: String,
+    #[serde(default)]
+    #[schema(max_length = 1000)]
+    pub reason: Option<String>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({ "amount_minor": 100_000, "action": "deny_new", "mode": "simulate" }))]

@@ -56,7 +56,9 @@ pub use artifact::{
     Artifact, ArtifactAccepted, ArtifactReference, ArtifactRevoked, ArtifactSlot, NewArtifact,
 };
 pub use audit::{AuditActor, AuditEntry, AuditResult};
-pub use billing::{Balance, Budget, BudgetEffect, Ledger, NewPrice, Price, PriceMade, PriceModel, SetBudget};
+pub use billing::{
+    Balance, Budget, BudgetEffect, Ledger, NewCredit, NewPrice, Price, PriceMade, PriceModel, SetBudget,
+};
 pub use bulk_retry::{BulkRetry, BulkRetryFilter, BulkRetryReport, BulkVerdict, Verdict};
 pub use catalog::{
     AppVersion, AppVersionAccepted, CatalogApp, VersionCanary, VersionGates, VersionTransition,

@@ -2,11 +2,13 @@
 //! caller must hold the key there.
 
 mod budget;
+mod credit;
 mod events;
 mod ledger;
 mod usage;
 
 pub(crate) use budget::{budget, set_budget};
+pub(crate) use credit::create_credit;
 pub(crate) use events::usage_events;
 pub(crate) use ledger::{balance, ledger};
 pub(crate) use usage::usage;

@@ -190,6 +190,7 @@ pub(crate) fn routes() -> Vec<Route> {
         post  (PROJECT,      "/usage-events",                      KeyOrInstance(BillingUsageWrite), billing::usage_events()),
         get   (PROJECT,      "/budget",                            BillingUsageRead,        billing::budget()),
         put   (PROJECT,      "/budget",                            BillingBudgetManage,     billing::set_budget()),
+        post  (ADMIN,        "/projects/{id}/credits",            BillingPriceManage,      billing::create_credit()),
         get   (ADMIN,        "/prices",                            BillingUsageRead,        prices::list()),
         post  (ADMIN,        "/prices",                            BillingPriceManage,      prices::create()),
 

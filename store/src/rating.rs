@@ -44,6 +44,27 @@ pub async fn post(conn: &mut PgConnection, limit: i64, correlation_id: &str) -> 
     Ok(Posted { windows: windows.len(), entries })
 }
 
+/// Posts money that came in, and tells it like every other entry.
+pub async fn credit(
+    conn: &mut PgConnection,
+    (org_id, project_id): (Uuid, Uuid),
+    amount_minor: i64,
+    currency: &str,
+    correlation_id: &str,
+) -> sqlx::Result<Entry> {
+    let book = Book { prices: Vec::new(), currency: Some(currency.to_owned()), correlation_id };
+    let mut kept = billing_ledger::hold(conn, org_id, project_id).await?;
+    let at = server::now(conn).await?;
+    let occasion = Occasion { org_id, project_id, currency, correlation_id, at };
+    let entry = occasion.credit(&kept.head, amount_minor);
+    kept.head = kept.head.then(&entry).map_err(|broken| sqlx::Error::Decode(Box::new(broken)))?;
+    kept.currency = Some(currency.to_owned());
+    billing_ledger::append(conn, org_id, std::slice::from_ref(&entry)).await?;
+    book.tell(conn, Owner { org_id, project_id }, std::slice::from_ref(&entry), &mut kept).await?;
+    billing_ledger::keep(conn, project_id, &kept).await?;
+    Ok(entry)
+}
+
 /// What is the same for every project.
 struct Book<'a> {
     prices: Vec<Price>,

@@ -49,6 +49,53 @@ async fn told(office: &Office, kind: &str) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn money_that_comes_in_is_an_entry_and_ends_a_low_balance() {
+    let office = Office::open().await;
+    priced(&office).await;
+    office.tell(&[office.event("a", 10).await]).await.with(200);
+    rolled_up(&office).await;
+    assert_eq!(
+        (entries(&office).await, told(&office, "billing.low_balance").await),
+        (vec![entry("charge", -15)], 1)
+    );
+    let path = admin(&format!("/projects/{EXAMPLE}/credits"));
+    let of = |amount: i64, currency: &str| json!({ "amount_minor": amount, "currency": currency, "reason": "paid" });
+    office.platform.http.acting("project-admin").post(&path, of(10_000, "EUR")).await.with(403);
+    office.platform.http.post(&path, of(10_000, "USD")).await.with(400);
+    for wrong in [0, -5] {
+        office.platform.http.post(&path, of(wrong, "EUR")).await.with(400);
+    }
+    office.platform.http.post(&admin("/projects/nobody/credits"), of(1, "EUR")).await.with(404);
+    let headers = [("x-idempotency-key", "invoice-17")];
+    for _ in 0..2 {
+        let posted = office
+            .platform
+            .http
+            .send(axum::http::Method::POST, &path, &headers, Some(of(10_000, "EUR")))
+            .await;
+        let posted = posted.with(201);
+        assert_eq!(
+            (&posted["kind"], &posted["seq"]),
+            (&json!("credit"), &json!(2)),
+            "the same invoice is paid once"
+        );
+    }
+    assert_eq!(entries(&office).await, [entry("charge", -15), entry("credit", 10_000)]);
+    let balance = read(&office, "balance?").await;
+    assert_eq!((&balance["balance_minor"], &balance["is_low"]), (&json!(9_985), &json!(false)));
+    assert_eq!(told(&office, "billing.ledger_posted").await, 2);
+    office.run(&ProveLedgers {}).await;
+    let audited: i64 = sqlx::query_scalar(
+        "select count(*) from audit where action = 'create_credit' and result = 'succeeded'",
+    )
+    .fetch_one(&office.platform.story.pool)
+    .await
+    .unwrap();
+    assert_eq!(audited, 1);
+    office.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_used_is_charged_once_and_what_comes_late_is_corrected() {
     let office = Office::open().await;
     priced(&office).await;
