@@ -17,7 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("activities", &["clients", "domain", "engine", "node-protocol", "store"]),
     ("workflows", &["activities", "domain", "engine", "node-protocol", "store"]),
     ("api", &["api-types", "clients", "domain", "engine", "node-protocol", "store", "workflows"]),
-    ("bench", &["activities", "clients", "domain", "engine", "store", "workflows"]),
+    ("bench", &["activities", "api", "clients", "domain", "engine", "store", "workflows"]),
     ("hello", &[]),
     (
         "gpuaas",

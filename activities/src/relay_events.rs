@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use clients::nats::{EventStream, NatsFault};
-use sqlx::PgPool;
+use engine::Pool;
 use store::event_relays;
 use store::outbox::{self, Filter};
 use uuid::Uuid;
@@ -23,7 +23,7 @@ pub enum RelayFault {
 }
 
 /// Passes on the next events of a project. Answers how many, or nothing while another process does it.
-pub async fn relay(pool: &PgPool, stream: &EventStream, project: Uuid) -> Result<Option<u64>, RelayFault> {
+pub async fn relay(pool: &Pool, stream: &EventStream, project: Uuid) -> Result<Option<u64>, RelayFault> {
     let mut tx = pool.begin().await?;
     let Some(position) = event_relays::hold(&mut tx, project).await? else { return Ok(None) };
     let mut place = stream.last(project).await?;

@@ -11,7 +11,7 @@ mod verify;
 
 pub use ask::{Line, Target};
 pub use bare::{BareArgs, run as bare};
-pub use platform::{Platform, binary};
+pub use platform::{Platform, binary, settle};
 pub use read::answered;
 
 use std::collections::BTreeMap;

@@ -1,5 +1,7 @@
 //! `bench metering`: how fast usage is taken beside a COPY of the same rows into a table with the same indexes, how a rollup
-//! of many events uses memory, and how long the usage of a month takes to read.
+//! of many events uses memory, how long the usage of a month takes to read, and how soon an event reaches whoever follows.
+
+mod stream;
 
 use std::fs;
 use std::path::Path;
@@ -10,9 +12,9 @@ use clap::Args;
 use domain::{UsageSource, Window};
 use serde_json::json;
 use sqlx::{PgConnection, PgPool};
-use store::rating;
 use store::usage_records::{self, Attribution, Filter, NewRecord};
 use store::usage_sums::{self, GroupBy, Stretch, Width};
+use store::{Slice, rating};
 use uuid::Uuid;
 
 use crate::failure::Failure;
@@ -43,6 +45,7 @@ pub async fn metering(args: &MeteringArgs) -> Result<bool, Failure> {
     report.add(ingest(&database.pool, taken).await?);
     report.add(roll_up(&database.pool, events).await?);
     report.add(read(&database.pool, events, reads).await?);
+    report.add(stream::measure(&database, if args.quick { 2 } else { 60 }).await?);
     show(&report.table());
     if !args.quick {
         let environment = environment(&server).await?;
@@ -190,25 +193,37 @@ async fn roll_up(pool: &PgPool, events: usize) -> Result<Vec<Figure>, Failure> {
 
 async fn read(pool: &PgPool, events: usize, reads: usize) -> Result<Vec<Figure>, Failure> {
     let mut conn = pool.acquire().await?;
-    let filter = Filter { project: PROJECT, instance: None, source: None, from: None, to: None };
+    let all = Filter { project: PROJECT, instance: None, source: None, from: None, to: None };
+    let one = Filter { instance: Some(Uuid::from_u128(7)), ..all };
     let by = [GroupBy::AppInstance];
-    let mut times = Vec::new();
+    let (mut days, mut hours, mut records) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..reads {
+        let stretch = || Stretch { after: None, windows: 51 };
         let began = Instant::now();
-        let stretch = Stretch { after: None, windows: 51 };
-        let sums = usage_sums::list(&mut conn, &filter, Width::Day, &by, stretch).await?;
-        times.push(began.elapsed().as_secs_f64() * 1e3);
+        let sums = usage_sums::list(&mut conn, &all, Width::Day, &by, stretch()).await?;
+        days.push(began.elapsed().as_secs_f64() * 1e3);
+        let began = Instant::now();
+        usage_sums::list(&mut conn, &one, Width::Hour, &[], stretch()).await?;
+        hours.push(began.elapsed().as_secs_f64() * 1e3);
+        let began = Instant::now();
+        usage_records::list(&mut conn, &one, Slice { after: None, limit: 51 }).await?;
+        records.push(began.elapsed().as_secs_f64() * 1e3);
         if sums.is_empty() {
             return Err(Failure::Setup("there is no usage to read".into()));
         }
     }
-    Ok(vec![Figure {
-        name: "usage by day p99",
-        value: percentile(&times, 99.0),
+    let figure = |name: &'static str, times: &[f64], what: &str| Figure {
+        name,
+        value: percentile(times, 99.0),
         unit: "ms",
         bar: Bar::AtMost(50.0),
-        beside: format!("{events} events of {INSTANCES} instances, by day and instance"),
-    }])
+        beside: format!("{events} events of {INSTANCES} instances, {what}"),
+    };
+    Ok(vec![
+        figure("usage by day p99", &days, "by day and instance"),
+        figure("usage by hour p99", &hours, "of one instance by hour"),
+        figure("usage records p99", &records, "a page of one instance's records"),
+    ])
 }
 
 /// What the process holds in memory right now.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use activities::relay_events::{RelayFault, relay};
 use activities::{EventStream, NatsSettings};
 use engine::Engine;
-use sqlx::PgPool;
+use engine::Pool;
 use store::event_relays;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -62,7 +62,7 @@ async fn pass_on(engine: Engine, hints: Hints, settings: NatsSettings, closing: 
 }
 
 async fn pass_all(
-    pool: &PgPool,
+    pool: &Pool,
     hints: &Hints,
     settings: &NatsSettings,
     stream: &mut Option<EventStream>,

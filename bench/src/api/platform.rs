@@ -153,7 +153,7 @@ pub fn binary() -> Result<PathBuf, Failure> {
 }
 
 /// The account whose token is shown. No bound but the type's holds for its requests here: millions are asked.
-async fn settle(pool: &PgPool, role: ProjectRole) -> Result<Bearer, Failure> {
+pub async fn settle(pool: &PgPool, role: ProjectRole) -> Result<Bearer, Failure> {
     let (org, project, account) = (Uuid::now_v7(), Uuid::now_v7(), Uuid::now_v7());
     let mut tx = pool.begin().await?;
     organizations::ensure(&mut tx, org, "bench", "bench").await?;
