@@ -18,8 +18,33 @@ const MAX_EXPANDED: usize = 10_000;
 const MAX_EXPANDED_DEPTH: usize = 64;
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 
-/// Keywords whose values are data, not schemas.
-const DATA: [&str; 4] = ["const", "default", "enum", "examples"];
+/// What stands at a place. Only in a schema is a name a keyword: below names it is somebody's own, be it `default` or
+/// `$ref`, and data means nothing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    Schema,
+    Names,
+    Data,
+}
+
+impl Holds {
+    fn below(self, name: &str) -> Holds {
+        match (self, name) {
+            (Holds::Data, _) | (Holds::Schema, "const" | "default" | "enum" | "examples") => Holds::Data,
+            (
+                Holds::Schema,
+                "$defs" | "definitions" | "dependencies" | "dependentSchemas" | "patternProperties"
+                | "properties",
+            ) => Holds::Names,
+            _ => Holds::Schema,
+        }
+    }
+
+    /// What a JSON Pointer from the top of a schema leads to.
+    fn at(pointer: &str) -> Holds {
+        Pointer::steps(pointer).fold(Holds::Schema, |holds, name| holds.below(&name))
+    }
+}
 
 /// All that is wrong with a schema that stands at this place of a manifest.
 pub(super) fn problems(schema: &Value, place: &Pointer) -> Vec<Problem> {
@@ -32,9 +57,9 @@ pub(super) fn problems(schema: &Value, place: &Pointer) -> Vec<Problem> {
     let mut found = dialect(schema, place);
     found.extend(by_meta_schema(schema, place));
     let mut walk = Walk { root: schema, found: Vec::new(), expanded: 0, path: Vec::new() };
-    walk.keywords(schema, place, true);
+    walk.keywords(schema, Holds::Schema, place);
     if walk.found.is_empty() {
-        walk.expand(schema, place, 1);
+        walk.expand(schema, Holds::Schema, place, 1);
     }
     found.extend(walk.found);
     if found.is_empty()
@@ -106,31 +131,38 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// Keywords that reach outside of the schema, or change what a reference means.
-    fn keywords(&mut self, schema: &'a Value, place: &Pointer, at_root: bool) {
-        for (name, value) in schema.as_object().into_iter().flatten() {
-            let here = place.field(name);
-            match (name.as_str(), value) {
-                ("$ref", Value::String(target)) => self.reference(target, &here),
-                ("$dynamicRef" | "$recursiveRef", Value::String(_)) => {
-                    self.found.push(Problem::at(&here, "must not be dynamic; use `$ref`"));
-                }
-                ("$id", Value::String(_)) if !at_root => {
-                    self.found.push(Problem::of_name(&here, "is only allowed at the top of a schema"));
-                }
-                ("pattern", Value::String(pattern)) => self.pattern(pattern, &here),
-                ("patternProperties", Value::Object(patterns)) => {
-                    for pattern in patterns.keys() {
-                        self.pattern(pattern, &here.field(pattern));
-                    }
-                }
-                _ => {}
-            }
-            if !DATA.contains(&name.as_str()) {
-                self.keywords(value, &here, false);
-            }
+    fn keywords(&mut self, value: &'a Value, holds: Holds, place: &Pointer) {
+        if holds == Holds::Data {
+            return;
         }
-        for (index, item) in schema.as_array().into_iter().flatten().enumerate() {
-            self.keywords(item, &place.item(index), false);
+        for (name, value) in value.as_object().into_iter().flatten() {
+            let here = place.field(name);
+            if holds == Holds::Schema {
+                self.keyword(name, value, &here);
+            }
+            self.keywords(value, holds.below(name), &here);
+        }
+        for (index, item) in value.as_array().into_iter().flatten().enumerate() {
+            self.keywords(item, holds, &place.item(index));
+        }
+    }
+
+    fn keyword(&mut self, name: &str, value: &'a Value, here: &Pointer) {
+        match (name, value) {
+            ("$ref", Value::String(target)) => self.reference(target, here),
+            ("$dynamicRef" | "$recursiveRef", Value::String(_)) => {
+                self.found.push(Problem::at(here, "must not be dynamic; use `$ref`"));
+            }
+            ("$id", Value::String(_)) if !std::ptr::eq(value, &self.root["$id"]) => {
+                self.found.push(Problem::of_name(here, "is only allowed at the top of a schema"));
+            }
+            ("pattern", Value::String(pattern)) => self.pattern(pattern, here),
+            ("patternProperties", Value::Object(patterns)) => {
+                for pattern in patterns.keys() {
+                    self.pattern(pattern, &here.field(pattern));
+                }
+            }
+            _ => {}
         }
     }
 
@@ -141,6 +173,8 @@ impl<'a> Walk<'a> {
         };
         if self.root.pointer(pointer).is_none() {
             self.found.push(Problem::at(place, "refers to nothing"));
+        } else if Holds::at(pointer) != Holds::Schema {
+            self.found.push(Problem::at(place, "must refer to a schema; this is only a part of one"));
         }
     }
 
@@ -154,7 +188,7 @@ impl<'a> Walk<'a> {
 
     /// Follows every reference, so that what is small in writing is small in use. Problems point at the first reference
     /// that led there.
-    fn expand(&mut self, schema: &'a Value, place: &Pointer, depth: usize) {
+    fn expand(&mut self, value: &'a Value, holds: Holds, place: &Pointer, depth: usize) {
         // One such problem is enough, and every further step would cost more.
         if !self.found.is_empty() {
             return;
@@ -168,21 +202,23 @@ impl<'a> Walk<'a> {
             let message = format!("must not lead more than {MAX_EXPANDED_DEPTH} levels deep");
             return self.found.push(Problem::at(place, message));
         }
-        for (name, value) in schema.as_object().into_iter().flatten() {
-            if DATA.contains(&name.as_str()) || name == "$defs" {
-                continue;
-            }
+        for (name, value) in value.as_object().into_iter().flatten() {
+            let below = holds.below(name);
             let here = self.below(place, || place.field(name));
-            match (name.as_str(), value) {
-                ("$ref", Value::String(target)) => self.follow(target, &here, depth),
-                (_, Value::Object(_) | Value::Array(_)) => self.expand(value, &here, depth + 1),
+            match (holds, name.as_str(), value) {
+                // What is defined counts where it is used.
+                (Holds::Schema, "$defs", _) => {}
+                (Holds::Schema, "$ref", Value::String(target)) => self.follow(target, &here, depth),
+                (_, _, Value::Object(_) | Value::Array(_)) if below != Holds::Data => {
+                    self.expand(value, below, &here, depth + 1);
+                }
                 _ => {}
             }
         }
-        for (index, item) in schema.as_array().into_iter().flatten().enumerate() {
+        for (index, item) in value.as_array().into_iter().flatten().enumerate() {
             if item.is_object() {
                 let here = self.below(place, || place.item(index));
-                self.expand(item, &here, depth + 1);
+                self.expand(item, holds, &here, depth + 1);
             }
         }
     }
@@ -197,7 +233,7 @@ impl<'a> Walk<'a> {
         }
         let Some(schema) = local(target).and_then(|pointer| self.root.pointer(pointer)) else { return };
         self.path.push(target);
-        self.expand(schema, place, depth + 1);
+        self.expand(schema, Holds::Schema, place, depth + 1);
         self.path.pop();
     }
 }

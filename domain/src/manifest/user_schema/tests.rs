@@ -1,6 +1,11 @@
-use serde_json::json;
+use serde_json::{Map, json};
 
 use super::*;
+
+mod laws;
+
+/// Keywords whose values are data where a schema stands, and names like any other where names do.
+const DATA: [&str; 4] = ["const", "default", "enum", "examples"];
 
 fn pointers(schema: &Value) -> Vec<String> {
     let mut found: Vec<String> =
@@ -46,21 +51,58 @@ fn a_schema_can_neither_leave_itself_nor_go_in_circles() {
     assert_eq!(pointers(&through_itself).len(), 1);
 }
 
-#[test]
-fn a_schema_that_is_small_in_writing_is_small_in_use() {
-    let mut defs = serde_json::Map::new();
+/// Definitions of which the first is doubled again and again.
+fn doubling() -> Map<String, Value> {
+    let mut defs = Map::new();
     for level in 0..24 {
         let next = json!({ "$ref": format!("#/$defs/d{}", level + 1) });
         defs.insert(format!("d{level}"), json!({ "allOf": [next, next] }));
     }
     defs.insert("d24".to_owned(), json!({ "type": "string" }));
-    let bomb = json!({ "properties": { "a": { "$ref": "#/$defs/d0" } }, "$defs": defs });
+    defs
+}
+
+#[test]
+fn a_schema_that_is_small_in_writing_is_small_in_use() {
+    let bomb = json!({ "properties": { "a": { "$ref": "#/$defs/d0" } }, "$defs": doubling() });
     assert_eq!(pointers(&bomb).len(), 1);
     let chain: serde_json::Map<String, Value> = (0..2000)
         .map(|n| (format!("d{n}"), json!({ "$ref": format!("#/$defs/d{}", n + 1) })))
         .chain([("d2000".to_owned(), json!({}))])
         .collect();
     assert_eq!(pointers(&json!({ "$ref": "#/$defs/d0", "$defs": chain })).len(), 1);
+}
+
+#[test]
+fn a_field_that_is_called_like_a_keyword_hides_nothing() {
+    for name in DATA {
+        for around in ["properties", "patternProperties", "dependentSchemas"] {
+            let place = format!("/{around}/{name}/$ref");
+            let bomb = json!({ around: { name: { "$ref": "#/$defs/d0" } }, "$defs": doubling() });
+            assert_eq!(pointers(&bomb), [place.as_str()], "{name}");
+            let back = format!("#/$defs/{name}");
+            let circle =
+                json!({ around: { name: { "$ref": back } }, "$defs": { name: { "not": { "$ref": back } } } });
+            assert_eq!(pointers(&circle), [place.as_str()], "{name}");
+            let remote = json!({ around: { name: { "$ref": "https://example.com/a" } } });
+            assert_eq!(pointers(&remote), [place.as_str()], "{name}");
+        }
+        let mut defs = doubling();
+        defs.insert(name.to_owned(), json!({ "$ref": "#/$defs/d0" }));
+        let bomb = json!({ "$ref": format!("#/$defs/{name}"), "$defs": defs });
+        assert_eq!(pointers(&bomb), ["/$ref"], "{name}");
+    }
+}
+
+#[test]
+fn a_reference_leads_to_a_schema() {
+    for (schema, pointer) in [
+        (json!({ "$ref": "#/default", "default": { "pattern": "(?=a)" } }), "/$ref"),
+        (json!({ "$ref": "#/examples/0", "examples": [{}] }), "/$ref"),
+        (json!({ "allOf": [{ "$ref": "#/properties" }], "properties": {} }), "/allOf/0/$ref"),
+    ] {
+        assert_eq!(pointers(&schema), [pointer], "{schema}");
+    }
 }
 
 #[test]
