@@ -48,8 +48,9 @@ pub async fn lock_pending(
     Ok(())
 }
 
-/// The submission of this very content that is undecided or approved, if there is one. After a rejection the same
-/// content may be sent again: people change their minds.
+/// The submission of this very content that stands, if there is one: the undecided one, or else the one that was approved
+/// and is what the catalog has. After a rejection, or when other content came meanwhile, the same content may be sent
+/// again: people change their minds.
 pub async fn find_same(conn: &mut PgConnection, new: &NewSubmission<'_>) -> sqlx::Result<Option<Submission>> {
     sqlx::query_as!(
         Submission,
@@ -57,7 +58,12 @@ pub async fn find_same(conn: &mut PgConnection, new: &NewSubmission<'_>) -> sqlx
                 reason, created_at
          from manifest_submissions
          where project_id = $1 and app_slug = $2 and version = $3 and content_digest = $4
-             and status in ('pending', 'approved')
+             and (status = 'pending' or status = 'approved'
+                 and exists (select 1 from app_versions v join apps a on a.id = v.app_id
+                             where a.slug = $2 and v.version = $3 and v.content_digest = $4)
+                 and not exists (select 1 from manifest_submissions undecided
+                                 where undecided.project_id = $1 and undecided.app_slug = $2 and undecided.version = $3
+                                     and undecided.status = 'pending'))
          order by id desc limit 1",
         new.project_id,
         new.app_slug,

@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::http::Request;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{acts, artifact, catalog, manifest, register, told};
 use crate::http::{admin, project};
@@ -63,6 +63,38 @@ async fn the_same_content_is_one_submission_and_other_content_takes_its_place() 
     platform.post(&decide, json!({ "reason": "say what it does" })).await.with(200);
     let mine = team.get(&project("/apps/submissions?status=rejected")).await.with(200);
     assert_eq!(mine["items"][0]["reason"], "say what it does");
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn earlier_content_that_is_sent_again_is_a_submission_of_its_own() {
+    let platform = Platform::new().await;
+    let (team, path) = (platform.acting("publisher"), project("/apps/manifests"));
+    let first = manifest("notes", "1.0.0");
+    let mut other = first.clone();
+    other["app"]["description"] = json!("Now with words.");
+    let approve = async |sent: &Value| {
+        let path = admin(&format!("/apps/submissions/{}/approve", sent["id"].as_str().unwrap()));
+        platform.post(&path, json!({})).await.with(200);
+    };
+    let content =
+        async || platform.get(&catalog("/notes/versions/1.0.0")).await.with(200)["content_digest"].clone();
+    let one = team.post(&path, first.clone()).await.with(201);
+    approve(&one).await;
+    let again = team.post(&path, first.clone()).await.with(200);
+    assert_eq!(again["id"], one["id"], "the catalog has it");
+    team.post(&path, other.clone()).await.with(201);
+    let back = team.post(&path, first.clone()).await.with(201);
+    assert_ne!(back["id"], one["id"], "other content was about to take its place");
+    let two = team.post(&path, other).await.with(201);
+    approve(&two).await;
+    assert_eq!(content().await, two["content_digest"]);
+
+    let back = team.post(&path, first.clone()).await.with(201);
+    assert_eq!((&back["status"], &back["content_digest"]), (&json!("pending"), &one["content_digest"]));
+    assert_eq!(team.post(&path, first).await.with(200)["id"], back["id"]);
+    approve(&back).await;
+    assert_eq!(content().await, one["content_digest"], "what was approved last is what the catalog has");
     platform.end().await;
 }
 
