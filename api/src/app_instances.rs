@@ -26,15 +26,16 @@ pub(crate) use timeline::{events, operations};
 use api_types::{AppInstance, InstanceArtifact, InstanceReason};
 use domain::{ControlPlaneScope, ErrorCode, UnknownWord};
 use sqlx::PgConnection;
-use store::allocations;
 use store::app_instance_artifacts::{self, Standing};
 use store::app_instances as table;
 use store::nodes::{self, Node};
+use store::{allocations, entitlements};
 use tracing::Span;
 use uuid::Uuid;
 use workflows::action::allowed_actions;
 
 use crate::caller::Caller;
+use crate::entitlements::BLOCKED;
 use crate::error::ApiError;
 use crate::path::Id;
 
@@ -78,7 +79,7 @@ async fn shown(conn: &mut PgConnection, row: table::AppInstance) -> Result<AppIn
         artifact_id: one.artifact_id,
         digest: one.digest,
     });
-    let allowed_actions = allowed_actions(&row).into_iter().map(str::to_owned).collect();
+    let allowed_actions = offered(conn, &row).await?;
     let (status, reason) = (row.status()?, row.reason()?);
     let scope: ControlPlaneScope = row.control_plane_scope.parse().map_err(newer)?;
     Ok(AppInstance {
@@ -110,6 +111,17 @@ async fn shown(conn: &mut PgConnection, row: table::AppInstance) -> Result<AppIn
         created_at: row.created_at,
         activated_at: row.activated_at,
     })
+}
+
+/// What may be asked of it now. Of an app that the project may not use any more, only what is not blocked.
+async fn offered(conn: &mut PgConnection, row: &table::AppInstance) -> Result<Vec<String>, ApiError> {
+    let mut legal = allowed_actions(row);
+    if legal.iter().any(|verb| BLOCKED.contains(verb))
+        && !entitlements::is_enabled(conn, row.project_id, &row.app_slug).await?
+    {
+        legal.retain(|verb| !BLOCKED.contains(verb));
+    }
+    Ok(legal.into_iter().map(str::to_owned).collect())
 }
 
 /// A word that only a newer release knows.

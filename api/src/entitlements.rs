@@ -23,6 +23,9 @@ use crate::paging::Paging;
 use crate::params::Params;
 use crate::state::State;
 
+/// What a project may no longer ask for once an app is disabled. Decommissioning always stays possible.
+pub(crate) const BLOCKED: [&str; 4] = ["deploy", "upgrade", "rollback", "retry"];
+
 pub(crate) fn list() -> Endpoint {
     Endpoint::new("list_entitlements", "The apps that the project was given, enabled or not", all)
         .answers_page::<Entitlement>("A page of entitlements.")

@@ -52,6 +52,20 @@ pub async fn find_locked(
     .await
 }
 
+/// Whether the project may use the app at all.
+pub async fn is_enabled(conn: &mut PgConnection, project: Uuid, slug: &str) -> sqlx::Result<bool> {
+    sqlx::query_scalar!(
+        r#"select exists (
+               select 1 from entitlements e join apps a on a.id = e.app_id
+               where e.project_id = $1 and a.slug = $2 and e.enabled
+           ) as "enabled!""#,
+        project,
+        slug
+    )
+    .fetch_one(conn)
+    .await
+}
+
 pub async fn list(conn: &mut PgConnection, project: Uuid, slice: Slice) -> sqlx::Result<Vec<Entitlement>> {
     sqlx::query_as!(
         Entitlement,

@@ -96,6 +96,33 @@ async fn widening_is_refused_with_the_layer_that_forbids_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn taking_an_app_back_is_never_refused_and_whoever_leaves_nothing_is_named() {
+    let platform = Platform::new().await;
+    let mut managed_only = manifest("shared", "1.0.0");
+    managed_only["app"]["supported_modes"] =
+        json!({ "operating_modes": ["platform_managed"], "control_plane_scopes": ["platform"] });
+    let register = admin(&format!("/apps/manifests?owner_project_id={EXAMPLE}"));
+    platform.post(&register, managed_only).await.with(201);
+    let (admin, path) = (platform.acting("project-admin"), project("/apps/entitlements/shared"));
+    let given = |enabled: bool| json!({ "enabled": enabled, "policy_overrides": { "allowed_operating_modes": ["platform_managed"] } });
+    managed(&platform, PolicyLayer::Global, Uuid::nil(), true).await;
+    admin.put(&path, given(true)).await.with(200);
+
+    managed(&platform, PolicyLayer::Org, DEMO, false).await;
+    for body in [given(true), json!({ "enabled": true })] {
+        let refused = admin.put(&path, body).await.with(403);
+        assert_eq!(refused["code"], "policy_denied");
+        let org = json!({ "layer": "org", "field": "allowed_operating_modes", "value": "platform_managed" });
+        assert!(refused["details"]["removed"].as_array().unwrap().contains(&org), "{refused:#}");
+        let told = refused["message"].as_str().unwrap();
+        assert!(told.contains("the organization does not allow platform_managed"), "{told}");
+    }
+    let off = admin.put(&path, given(false)).await.with(200);
+    assert_eq!((&off["enabled"], &off["effective"]["enabled"]), (&json!(false), &json!(false)));
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn machines_cannot_change_entitlements() {
     let platform = Platform::new().await;
     publish(&platform, "notes", "1.0.0").await;

@@ -28,7 +28,13 @@ async fn without_an_entitlement_nothing_begins_and_everything_may_end() {
     let (failed, run) = platform.deploy_version(allocation, &first, 1).await;
     assert_eq!(platform.story.ends(run).await, RunState::Compensated);
 
+    let offered = async |id| platform.instance(id).await["allowed_actions"].clone();
+    assert_eq!(offered(id).await, json!(["upgrade", "rollback", "decommission"]));
+    assert_eq!(offered(failed).await, json!(["retry", "decommission"]));
     platform.entitle(false).await;
+    for id in [id, failed] {
+        assert_eq!(offered(id).await, json!(["decommission"]), "nothing is offered that would be refused");
+    }
     let operator = platform.http.acting("operator");
     for (id, verb, body) in [
         (id, "upgrade", json!({ "target_version": first })),

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use activities::relay_events::{RelayFault, relay};
 use activities::{EventStream, NatsSettings};
-use engine::Engine;
-use engine::Pool;
+use engine::{Engine, Pool};
 use store::event_relays;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;

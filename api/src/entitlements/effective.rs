@@ -10,15 +10,12 @@ use store::apps::App;
 use store::{apps, effective_policy, entitlements as table, version_references};
 use uuid::Uuid;
 
-use super::{manifest_of, place};
+use super::{BLOCKED, manifest_of, place};
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::params::Params;
 use crate::state::State;
-
-/// What a project may no longer ask for once an app is disabled. Decommissioning always stays possible.
-const BLOCKED: [&str; 4] = ["deploy", "upgrade", "rollback", "retry"];
 
 pub(crate) fn effective() -> Endpoint {
     Endpoint::new("get_effective_entitlement", "What the project may do with an app, and why not more", show)

@@ -1,5 +1,6 @@
 //! `PUT P/apps/entitlements/{slug}`: enabling, disabling and narrowing. What goes beyond an outer layer is refused with that
-//! layer named. Disabling kills nothing: it blocks every lifecycle action but decommissioning.
+//! layer named. Disabling kills nothing: it blocks every lifecycle action but decommissioning. It is never refused, so an
+//! app can be taken back whatever the outer layers have become.
 
 use api_types::{Entitlement, EntitlementSet, Invalid, SetEntitlement};
 use axum::extract::Path;
@@ -42,7 +43,9 @@ async fn put(
         None if if_match != IfMatch::Absent => return Err(ApiError::plain(ErrorCode::PreconditionFailed)),
         None => {}
     }
-    if let Some(manifest) = manifest_of(&mut change.tx, &app).await? {
+    if change.body.enabled
+        && let Some(manifest) = manifest_of(&mut change.tx, &app).await?
+    {
         let outer = effective_policy::outer_layers(&mut change.tx, place, &manifest).await?;
         only_narrows(outer, &change.body.policy_overrides)?;
     }
@@ -81,17 +84,26 @@ async fn tell(
 
 /// Every value an outer layer forbids is told with that layer; so is an override that leaves nothing at all.
 fn only_narrows(mut layers: Vec<(Layer, Limits)>, overrides: &Limits) -> Result<(), ApiError> {
-    let beyond = narrow(&layers).widened_by(overrides);
+    let outer = narrow(&layers);
+    something_given(&outer)?;
+    let beyond = outer.widened_by(overrides);
     if !beyond.is_empty() {
-        let names: Vec<String> = beyond.iter().map(in_words).collect();
-        return Err(ApiError::new(
-            ErrorCode::PolicyDenied,
-            format!("Overrides only narrow: {}.", names.join("; ")),
-        )
-        .with("widened", json!(beyond)));
+        let message = format!("Overrides only narrow: {}.", all_in_words(&beyond));
+        return Err(ApiError::new(ErrorCode::PolicyDenied, message).with("widened", json!(beyond)));
     }
     layers.push((Layer::Project, overrides.clone()));
     nothing_left(&narrow(&layers))
+}
+
+/// Where the outer layers leave nothing, no override is to blame.
+fn something_given(outer: &Effective) -> Result<(), ApiError> {
+    if !outer.pairs().is_empty() {
+        return Ok(());
+    }
+    let why: Vec<Removal> =
+        outer.removed.iter().filter(|one| !matches!(one.option, Choice::GpusAbove(_))).copied().collect();
+    let message = format!("The project cannot be given this app: {}.", all_in_words(&why));
+    Err(ApiError::new(ErrorCode::PolicyDenied, message).with("removed", json!(why)))
 }
 
 fn nothing_left(effective: &Effective) -> Result<(), ApiError> {
@@ -101,6 +113,10 @@ fn nothing_left(effective: &Effective) -> Result<(), ApiError> {
     let message = "leave no operating mode and control plane scope that go together; disable the app instead";
     let problem = Invalid { pointer: "/policy_overrides".to_owned(), message: message.to_owned() };
     Err(ApiError::listing(ErrorCode::ValidationError, vec![problem]))
+}
+
+fn all_in_words(removals: &[Removal]) -> String {
+    removals.iter().map(in_words).collect::<Vec<_>>().join("; ")
 }
 
 fn in_words(removal: &Removal) -> String {
