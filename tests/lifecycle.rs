@@ -13,7 +13,7 @@ use workflows::action::Requester;
 use workflows::check_promises::CheckPromises;
 use workflows::demo::Tour;
 use workflows::reconcilers::old_events::ForgetEvents;
-use workflows::version::{PromoteVersion, Retirement};
+use workflows::version::{PromoteVersion, Retirement, When};
 
 use crate::support::database::TestDatabase;
 
@@ -141,13 +141,71 @@ async fn retiring_a_version_survives_being_struck_anywhere() {
     let database = TestDatabase::new().await;
     check_workflow(Check {
         database: database.options.clone(),
-        workflow: Retirement { version_id: VERSION, grace_seconds: 60, by: somebody() },
+        workflow: Retirement { version_id: VERSION, when: When::Unused, grace_seconds: 60, by: somebody() },
         fresh_env: active_version,
         leftovers: changes,
         while_waiting: let_time_pass,
     })
     .await;
     database.drop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn retiring_a_version_that_is_used_survives_being_struck_anywhere() {
+    let database = TestDatabase::new().await;
+    check_workflow(Check {
+        database: database.options.clone(),
+        workflow: Retirement { version_id: VERSION, when: When::Unused, grace_seconds: 60, by: somebody() },
+        fresh_env: used_version,
+        leftovers: changes,
+        while_waiting: let_go_once_it_is_waited_for,
+    })
+    .await;
+    database.drop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn retiring_a_version_now_survives_being_struck_anywhere() {
+    let database = TestDatabase::new().await;
+    check_workflow(Check {
+        database: database.options.clone(),
+        workflow: Retirement { version_id: VERSION, when: When::Now, grace_seconds: 0, by: somebody() },
+        fresh_env: active_version,
+        leftovers: changes,
+        while_waiting: let_time_pass,
+    })
+    .await;
+    database.drop().await;
+}
+
+/// The same catalog, and an instance that runs the version.
+fn used_version(engine: &Engine) -> Arc<Env> {
+    let env = active_version(engine);
+    wait_for(sqlx::raw_sql(sqlx::AssertSqlSafe(format!(
+        "insert into app_instances (id, org_id, project_id, app_slug, version, display_name, status, operating_mode,
+             control_plane_scope, runtime_backend, placement_intent, config, resources, correlation_id, created_by)
+         values ('{VERSION}', '{VERSION}', '{VERSION}', 'notes', '1.0.0', 'notebook', 'running', 'tenant_dedicated', 'project',
+             'launchable_oci', '{{}}', '{{}}', '{{}}', 'c', '{VERSION}')
+         on conflict (id) do update set status = 'running'",
+    )))
+    .execute(engine.pool()))
+    .expect("an instance");
+    env
+}
+
+/// The instance goes only when the run was seen to wait for it, so the loop is gone through at least once.
+fn let_go_once_it_is_waited_for(engine: Engine, run: Uuid) -> BoxFuture<'static, ()> {
+    Box::pin(async move {
+        sqlx::query(
+            "update app_instances set status = 'decommissioned'
+             where exists (select 1 from engine.steps_of($1) where name = 'reference_gone')",
+        )
+        .bind(run)
+        .execute(engine.pool())
+        .await
+        .expect("the instance lets go");
+        let_time_pass(engine, run).await;
+    })
 }
 
 const VERSION: Uuid = Uuid::from_u128(7);

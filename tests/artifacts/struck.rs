@@ -9,6 +9,7 @@ use engine::testing::{Check, check_workflow};
 use uuid::Uuid;
 use workflows::artifact::{Deprecation, Promotion, Withdrawal};
 use workflows::reconcilers::retention::ClearAway;
+use workflows::version::When;
 
 use crate::lifecycle::{let_time_pass, somebody, wait_for};
 use crate::support::database::TestDatabase;
@@ -50,7 +51,13 @@ async fn retiring_an_artifact_survives_being_struck_anywhere() {
     let database = TestDatabase::new().await;
     check_workflow(Check {
         database: database.options.clone(),
-        workflow: Withdrawal { artifact_id: ID, grace_seconds: 60, keep_seconds: 60, by: somebody() },
+        workflow: Withdrawal {
+            artifact_id: ID,
+            when: When::Unused,
+            grace_seconds: 60,
+            keep_seconds: 60,
+            by: somebody(),
+        },
         fresh_env: published_artifact,
         leftovers: of_artifact,
         while_waiting: let_time_pass,

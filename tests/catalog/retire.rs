@@ -7,9 +7,12 @@ use futures::future::join;
 use serde_json::json;
 use store::app_versions;
 use uuid::Uuid;
+use workflows::version::{Retirement, When};
 
 use super::{act, admin_catalog, catalog, decommissioned, instance, publish, register, told};
+use crate::lifecycle::somebody;
 use crate::support::control_plane::Platform;
+use crate::support::story::start;
 
 const WEEK: Duration = Duration::from_secs(7 * 86_400);
 
@@ -34,7 +37,10 @@ async fn a_version_ends_when_its_grace_is_over_and_the_last_instance_is_gone() {
     assert_eq!(status(&platform, "1.0.0").await, "deprecated", "nothing new from the start");
     let shown = platform.get(&format!("/api/v1/admin/workflows/{run}")).await.with(200);
     assert_eq!(shown["stuck_cause"]["code"], "waiting_timer");
-    assert!(!shown["allowed_actions"].as_array().unwrap().contains(&json!("cancel")), "it is past its pivot");
+    assert!(
+        shown["allowed_actions"].as_array().unwrap().contains(&json!("cancel")),
+        "nothing is decided yet"
+    );
 
     platform.story.advance(WEEK).await;
     platform.story.until_step(run, "0", "waiting").await;
@@ -43,6 +49,7 @@ async fn a_version_ends_when_its_grace_is_over_and_the_last_instance_is_gone() {
         shown["steps"].as_array().unwrap().iter().find(|step| step["name"] == "list_references").unwrap();
     assert_eq!(look["output"][0]["app_instance_id"], json!(user), "whoever holds it up is listed");
     assert_eq!(status(&platform, "1.0.0").await, "deprecated");
+    assert!(!shown["allowed_actions"].as_array().unwrap().contains(&json!("cancel")), "it is past its pivot");
 
     decommissioned(&platform, user).await;
     platform.story.advance(Duration::from_secs(3600)).await;
@@ -67,6 +74,40 @@ async fn now_means_now_or_not_at_all_and_says_who_is_in_the_way() {
     decommissioned(&platform, user).await;
     let done = act(&platform, "notes", "1.0.0", "retire", json!({ "when": "now" })).await.with(200);
     assert_eq!((&done["status"], &done["workflow"]["status"]), (&json!("retired"), &json!("succeeded")));
+    platform.end().await;
+}
+
+/// What the request saw may be over when its run begins, so the run looks for itself, with the version held still.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_use_that_began_after_the_request_keeps_the_version_as_it_is() {
+    let platform = Platform::new().await;
+    publish(&platform, "notes", "1.0.0").await;
+    let user = instance(&platform, "notes", "1.0.0").await;
+    let version = platform.get(&catalog("/notes/versions/1.0.0")).await.with(200);
+    let before = told(&platform, &version).await;
+    let version_id = version["id"].as_str().unwrap().parse().unwrap();
+    let asked = Retirement { version_id, when: When::Now, grace_seconds: 0, by: somebody() };
+    let run = platform.story.start_workflow(&asked, start()).await.unwrap().id;
+    assert_eq!(platform.story.ends(run).await, RunState::Failed);
+    let shown = platform.get(&format!("/api/v1/admin/workflows/{run}")).await.with(200);
+    assert_eq!(shown["error"]["code"], "version_in_use");
+    assert!(shown["error"]["message"].as_str().unwrap().contains(&user.to_string()), "{shown:#}");
+    assert_eq!(status(&platform, "1.0.0").await, "active");
+    assert_eq!(told(&platform, &version).await, before, "nothing happened");
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancel_during_the_grace_period_leaves_the_version_deprecated() {
+    let platform = Platform::new().await;
+    publish(&platform, "notes", "1.0.0").await;
+    let run = retire(&platform, "1.0.0").await;
+    platform.story.until(run, &[RunState::Waiting]).await;
+    platform.post(&format!("/api/v1/admin/workflows/{run}/cancel"), json!({})).await.with(202);
+    assert_eq!(platform.story.ends(run).await, RunState::Cancelled);
+    assert_eq!(status(&platform, "1.0.0").await, "deprecated");
+    let done = act(&platform, "notes", "1.0.0", "retire", json!({ "when": "now" })).await.with(200);
+    assert_eq!(done["status"], "retired", "it can be asked for again");
     platform.end().await;
 }
 

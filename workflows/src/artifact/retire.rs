@@ -4,6 +4,9 @@
 //!
 //! Each decision is one transaction with the artifact held still: a use that begins meanwhile either comes first and is
 //! waited for, or finds the artifact retired. Which bytes go is decided, and told to those who register, before any goes.
+//!
+//! Whoever wants it now gets it now or not at all: the run looks once more, with the artifact held still, before it moves.
+//! Until the grace period is over a cancel leaves the artifact deprecated; what comes after is not taken back.
 
 use std::time::Duration;
 
@@ -17,7 +20,7 @@ use engine::{Fault, Halt, PlannedStep, Run, Workflow};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
-use store::app_artifacts::{self, AppArtifact, Belonging};
+use store::app_artifacts::{self, AppArtifact, Belonging, Uses};
 use store::policies;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -81,7 +84,7 @@ impl Action for RetireArtifact {
                 0
             }
         };
-        Ok(Withdrawal { artifact_id: artifact.id, grace_seconds, keep_seconds, by })
+        Ok(Withdrawal { artifact_id: artifact.id, when: input.when, grace_seconds, keep_seconds, by })
     }
 }
 
@@ -90,18 +93,23 @@ async fn require_unused(conn: &mut PgConnection, artifact: &AppArtifact) -> Resu
     if uses.is_empty() {
         return Ok(());
     }
-    let message = format!(
+    Err(Refused::no(ErrorCode::VersionInUse, in_use(&uses)).with("references", json!(uses)))
+}
+
+fn in_use(uses: &Uses) -> String {
+    format!(
         "{} instances, {} versions and {} releases of the platform use the artifact.",
         uses.instances.len(),
         uses.versions.len(),
         uses.releases.len()
-    );
-    Err(Refused::no(ErrorCode::VersionInUse, message).with("references", json!(uses)))
+    )
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Withdrawal {
     pub artifact_id: Uuid,
+    #[serde(default)]
+    pub when: When,
     /// Before it ends.
     pub grace_seconds: u64,
     /// After it ended, until its bytes go.
@@ -126,13 +134,10 @@ impl Workflow for Withdrawal {
     type Env = Env;
 
     async fn run(&self, run: &mut Run<Env>) -> Result<(), Halt> {
-        run.pivot();
         let (id, told) = (self.artifact_id, Told::of(run));
-        run.transact("mark_deprecated", |conn| {
-            Box::pin(deprecate::mark(conn, id, self.by.clone(), told.clone()))
-        })
-        .await?;
+        run.transact("mark_deprecated", |conn| Box::pin(begin(conn, self.clone(), told.clone()))).await?;
         run.sleep("grace_period", Duration::from_secs(self.grace_seconds)).await?;
+        run.pivot();
         let mut wait = FIRST_WAIT;
         for look in 0_u32.. {
             let unused = run.step_for(look, ListUses { artifact_id: id }).await?.is_empty();
@@ -155,6 +160,19 @@ impl Withdrawal {
         run.transact_for("mark_retired", look, |conn| Box::pin(retire(conn, self.clone(), told.clone())))
             .await
     }
+}
+
+/// Nothing new uses it from here on. What is to end now and is used does not move: once it is deprecated and unused,
+/// nothing can begin to use it.
+async fn begin(conn: &mut PgConnection, asked: Withdrawal, told: Told) -> Result<(), Fault> {
+    if asked.when == When::Now {
+        let artifact = locked(conn, asked.artifact_id).await?;
+        let uses = app_artifacts::uses(conn, &artifact).await?;
+        if !uses.is_empty() {
+            return Err(Fault::terminal(ErrorCode::VersionInUse.as_str(), in_use(&uses)));
+        }
+    }
+    deprecate::mark(conn, asked.artifact_id, asked.by, told).await
 }
 
 /// Whether it is retired now; not while anything uses it.

@@ -2,11 +2,15 @@
 //!
 //! Who still refers to it is listed by every look. The last look and the end are one transaction with the version held
 //! still, so a deployment that begins meanwhile either comes first and is waited for, or finds the version retired.
+//!
+//! Whoever wants it now gets it now or not at all: the run looks once more, with the version held still, before it moves.
+//! Until the grace period is over a cancel leaves the version deprecated; what comes after is not taken back.
 
 use std::time::Duration;
 
 use activities::Env;
 use activities::version_references::ListReferences;
+use domain::version_gate::Reference;
 use domain::version_status::{VersionAction, VersionStatus};
 use domain::{ErrorCode, Permission, PolicyKey};
 use engine::{Fault, Halt, PlannedStep, Run, Workflow};
@@ -77,22 +81,26 @@ impl Action for RetireVersion {
         input: RetireVersionInput,
         by: Requester,
     ) -> Result<Retirement, Refused> {
-        if input.when == When::Now {
-            let references = version_references::of(conn, &version.slug, &version.version).await?;
-            if !references.is_empty() {
-                let message =
-                    format!("{} instances use {} {}.", references.len(), version.slug, version.version);
-                return Err(
-                    Refused::no(ErrorCode::VersionInUse, message).with("references", json!(references))
-                );
-            }
-        }
         let grace_seconds = match input.when {
-            When::Now => 0,
+            When::Now => {
+                let references = version_references::of(conn, &version.slug, &version.version).await?;
+                if !references.is_empty() {
+                    let refused = Refused::no(ErrorCode::VersionInUse, in_use(version, &references));
+                    return Err(refused.with("references", json!(references)));
+                }
+                0
+            }
             When::Unused => grace(conn, version).await?,
         };
-        Ok(Retirement { version_id: version.id, grace_seconds, by })
+        Ok(Retirement { version_id: version.id, when: input.when, grace_seconds, by })
     }
+}
+
+fn in_use(version: &AppVersion, references: &[Reference]) -> String {
+    let names: Vec<String> = references.iter().take(5).map(|one| one.app_instance_id.to_string()).collect();
+    let more = if references.len() > names.len() { " and more" } else { "" };
+    let (count, names) = (references.len(), names.join(", "));
+    format!("{count} instances use {} {}: {names}{more}.", version.slug, version.version)
 }
 
 /// Nobody could deploy what never left staging, so nobody needs time to move away from it.
@@ -109,6 +117,8 @@ async fn grace(conn: &mut PgConnection, version: &AppVersion) -> sqlx::Result<u6
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Retirement {
     pub version_id: Uuid,
+    #[serde(default)]
+    pub when: When,
     pub grace_seconds: u64,
     pub by: Requester,
 }
@@ -125,10 +135,10 @@ impl Workflow for Retirement {
     type Env = Env;
 
     async fn run(&self, run: &mut Run<Env>) -> Result<(), Halt> {
-        run.pivot();
         let told = Told::of(run);
         run.transact("mark_deprecated", |conn| Box::pin(deprecate(conn, self.clone(), told.clone()))).await?;
         run.sleep("grace_period", Duration::from_secs(self.grace_seconds)).await?;
+        run.pivot();
         let mut wait = FIRST_WAIT;
         for look in 0_u32.. {
             let references = run.step_for(look, ListReferences { version_id: self.version_id }).await?;
@@ -149,9 +159,16 @@ impl Retirement {
     }
 }
 
-/// An active version takes no new instances from here on; any other stays as it is.
+/// An active version takes no new instances from here on; any other stays as it is. What is to end now and is used does not
+/// move: once it is deprecated and unused, nothing can begin to use it.
 async fn deprecate(conn: &mut PgConnection, asked: Retirement, told: Told) -> Result<(), Fault> {
     let version = locked(conn, &asked).await?;
+    if asked.when == When::Now {
+        let references = version_references::of(conn, &version.slug, &version.version).await?;
+        if !references.is_empty() {
+            return Err(Fault::terminal(ErrorCode::VersionInUse.as_str(), in_use(&version, &references)));
+        }
+    }
     if VersionAction::Retire.leads(version.status) == Some(VersionStatus::Deprecated) {
         advance(conn, &version, &asked, &told).await?;
     }
