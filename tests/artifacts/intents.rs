@@ -7,6 +7,7 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 
 use super::yard::{OURS, Yard, unwrapped};
+use crate::catalog::acts;
 use crate::http::project;
 use crate::support::image::{self, Image};
 
@@ -172,5 +173,23 @@ async fn a_pull_intent_pulls_and_a_revoked_artifact_gets_none() {
     );
     let verify = revoke.replace("/revoke", "/verify");
     assert_eq!(yard.http.post(&verify, json!({})).await.with(409)["code"], "state_conflict");
+    yard.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_artifact_of_a_retired_version_gets_no_pull_intent() {
+    let yard = Yard::new().await;
+    let artifact = yard.publish(&Image::saying("hello")).await;
+    let wanted = json!({ "artifact_id": artifact["id"] });
+    let pulls = project("/app-artifacts/pull-intents");
+    yard.http.acting("publisher").post(&pulls, wanted.clone()).await.with(201);
+    let retired = acts(&yard.http, "hello", "1.0.0", "retire", json!({ "when": "now" })).await;
+    assert_eq!(retired["status"], "retired");
+    let refused = yard.http.acting("publisher").post(&pulls, wanted).await.with(422);
+    assert_eq!(
+        (&refused["code"], &refused["details"]["state"]),
+        (&json!("artifact_not_deployable"), &json!("retired"))
+    );
+    assert_eq!(refused["message"], "hello 1.0.0 is retired.");
     yard.end().await;
 }

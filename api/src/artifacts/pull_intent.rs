@@ -1,14 +1,15 @@
 //! `POST P/app-artifacts/pull-intents`: the permission to pull one image by its digest, for whoever asks. Refused for what
-//! must not be used anew: a revoked or retired artifact gets none.
+//! must not be used anew: a revoked or retired artifact gets none, nor does one of a retired version.
 
 use api_types::{NewPullIntent, PullIntent};
 use axum::extract::State as Shared;
 use axum::http::StatusCode;
 use axum::response::Response;
-use domain::ErrorCode;
 use domain::artifact::{Lifecycle, Trust};
+use domain::{ErrorCode, VersionStatus};
 use sqlx::PgConnection;
 use store::app_artifacts::{self, AppArtifact};
+use store::app_versions;
 use store::pull_intents::{self, NewPull};
 use uuid::Uuid;
 
@@ -59,6 +60,7 @@ pub(crate) async fn issue(
     ttl_seconds: Option<i32>,
 ) -> Result<PullIntent, ApiError> {
     let repository = usable(artifact)?;
+    still_in_use(conn, artifact).await?;
     let (id, ttl_seconds) = (Uuid::now_v7(), ttl_seconds.unwrap_or(QUARTER));
     let (org_id, project_id) = artifact.owner();
     let new = NewPull {
@@ -98,4 +100,17 @@ fn usable(artifact: &AppArtifact) -> Result<&str, ApiError> {
         return refuse(ErrorCode::ArtifactNotDeployable, &artifact.lifecycle_state);
     }
     artifact.repository.as_deref().ok_or_else(|| ApiError::invalid("/artifact_id", "is no image"))
+}
+
+/// What was published for a version that is out of use for good is of no use either.
+async fn still_in_use(conn: &mut PgConnection, artifact: &AppArtifact) -> Result<(), ApiError> {
+    let version = app_versions::find(conn, &artifact.app_slug, &artifact.app_version).await?;
+    match version.filter(|version| version.status == VersionStatus::Retired) {
+        None => Ok(()),
+        Some(version) => {
+            let message = format!("{} {} is {}.", version.slug, version.version, version.status);
+            Err(ApiError::new(ErrorCode::ArtifactNotDeployable, message)
+                .with("state", version.status.as_str()))
+        }
+    }
 }
