@@ -114,6 +114,32 @@ async fn everything_that_is_wrong_with_the_values_is_told_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_placement_that_the_server_decides_is_held_to_the_versions_schema_too() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    let schema = json!({
+        "type": "object", "additionalProperties": false, "required": ["allocation_id", "rack"],
+        "properties": { "allocation_id": { "type": "string", "format": "uuid" }, "rack": { "type": "integer" } },
+    });
+    let more = json!({ "runtime_profile": profile(PORT, 30), "placement_schema": schema });
+    let number = platform.draft(more).await;
+    platform.artifact(&number, &shelve(&number).to_string()).await;
+    platform.roll_out(&number).await;
+    let refused = platform.create(asking(&number)).await.with(400);
+    assert_eq!(
+        (refused["code"].as_str(), pointers(&refused)),
+        (Some("validation_error"), vec!["/placement_intent/rack".to_owned()])
+    );
+    let whole = json!({ "placement_intent": { "allocation_id": allocation, "rack": 7 } });
+    let made = platform.create(with(asking(&number), whole)).await.with(202);
+    assert_eq!(made["placement_intent"]["rack"], 7);
+    platform.succeeds(id_of(&made["workflow"])).await;
+    agent.end().await;
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_project_without_a_fitting_place_sees_every_allocation_against_every_predicate() {
     let platform = Platform::new().await;
     let number = platform.version(&profile(PORT, 30)).await;

@@ -63,6 +63,7 @@ pub async fn decide(
     let candidates = places::of_project(conn, place.1, grant.host_port).await?;
     let wanted = Wanted::of(&declared.compatibility, grant);
     let (at, matrix) = placed(&wanted, &candidates, wish.placement_intent.as_ref())?;
+    let placement_intent = intent(declared, wish, at)?;
     let which = Which {
         accelerator: at.accelerator.as_deref(),
         variant: wish.variant.as_deref(),
@@ -78,8 +79,6 @@ pub async fn decide(
         resources: json!(grant),
         ports: json!({}),
     };
-    let intent = wish.placement_intent.clone();
-    let placement_intent = intent.unwrap_or_else(|| json!({ "allocation_id": at.allocation_id }));
     let allocation_id = at.allocation_id;
     Ok(Decision { allocation_id, placement_intent, images, release, matrix, admitted })
 }
@@ -133,6 +132,20 @@ fn renderable(declared: &Version, wish: &Wish, grant: Grant) -> Result<Grant, Re
         None => Ok(grant),
         Some(problem) => Err(Refused::Invalid(vec![(problem.pointer, problem.message)])),
     }
+}
+
+/// Where it goes, as it was asked for or else as it was decided; the version's schema holds for both.
+fn intent(declared: &Version, wish: &Wish, at: &Candidate) -> Result<Value, Refused> {
+    if let Some(asked) = &wish.placement_intent {
+        return Ok(asked.clone());
+    }
+    let decided = json!({ "allocation_id": at.allocation_id });
+    let wrong: Vec<(String, String)> = declared
+        .placement_problems(&decided)
+        .into_iter()
+        .map(|one| (format!("/placement_intent{}", one.pointer), one.message))
+        .collect();
+    if wrong.is_empty() { Ok(decided) } else { Err(Refused::Invalid(wrong)) }
 }
 
 /// The allocation that was named, or else the first that passes every predicate; with the whole matrix.
