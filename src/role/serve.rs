@@ -135,7 +135,9 @@ impl Serving {
         let (own, told) = (engine.clone(), ending.clone());
         let api = match face {
             Face::Api(front) => Some(tokio::spawn(wire::api(front, own, hints, told))),
-            Face::Probes(listener, keys) => Some(tokio::spawn(wire::probes(listener, keys, own, hints, told))),
+            Face::Probes(listener, keys) => {
+                Some(tokio::spawn(wire::probes(listener, keys, own, hints, told)))
+            }
             Face::Nothing => None,
         };
         Ok(Serving { engine, ending, notice: Duration::ZERO, api, workers, sequencer, dispatcher, relay })

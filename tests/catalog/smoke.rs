@@ -84,6 +84,39 @@ async fn a_canary_begins_with_the_manifests_own_tests() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_version_that_needs_a_config_is_tested_with_the_manifests_own() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, _) = platform.node("gpu-1", &driver, 0).await;
+    let mut profile = profile(PORT, 30);
+    profile["launch_parameters"] =
+        json!([{ "name": "model", "env": "MODEL" }, { "name": "size", "env": "SIZE" }]);
+    let schema = json!({
+        "type": "object", "required": ["model"], "additionalProperties": false,
+        "properties": { "model": { "type": "string" }, "size": { "type": "integer", "default": 3 } },
+    });
+    let number = platform
+        .draft(json!({
+            "runtime_profile": profile, "config_schema": schema, "smoke_config": { "model": "small" },
+            "smoke": [{ "name": "it is healthy", "path": "/healthz" }],
+        }))
+        .await;
+    platform.artifact(&number, &shelve(&number).to_string()).await;
+    acts(&platform.http, "hello", &number, "stage", json!({})).await;
+    acts(&platform.http, "hello", &number, "canary", json!({ "percent": 100 })).await;
+    assert_eq!(gate(&platform, &number).await["light"], "green");
+    let input: Value = sqlx::query_scalar("select input from node_tasks where kind = 'oci.launch'")
+        .fetch_one(&platform.story.pool)
+        .await
+        .unwrap();
+    let env = &input["workload"]["env"];
+    assert_eq!((&env["MODEL"], &env["SIZE"]), (&json!("small"), &json!("3")));
+    is_gone(&platform).await;
+    agent.end().await;
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_version_whose_tests_fail_stays_staged_and_says_which_request() {
     let platform = Platform::new().await;
     let driver = Answering::start().await;

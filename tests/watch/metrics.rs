@@ -1,6 +1,5 @@
 //! Every queue, workflow, step, agent, webhook and rollup is measured, by every kind of process.
 
-
 use agent::Simulated;
 use serde_json::json;
 

@@ -7,6 +7,7 @@ mod modes;
 mod profile;
 mod resources;
 mod schemas;
+mod smoke;
 mod text;
 mod topology;
 mod worker;
@@ -45,6 +46,7 @@ pub(super) fn everything(author: &Author<'_>) -> Findings {
     topology::check(author, &mut found);
     worker::check(author, &mut found);
     schemas::check(author, &mut found);
+    smoke::check(author, &mut found);
     found
 }
 

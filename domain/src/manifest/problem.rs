@@ -42,6 +42,11 @@ impl Problem {
         Problem { names: true, ..Problem::at(pointer, message) }
     }
 
+    /// What is wrong with a value, said of the place where the value stands.
+    pub(super) fn below(self, place: &Pointer) -> Problem {
+        Problem { pointer: format!("{}{}", place.as_str(), self.pointer), ..self }
+    }
+
     pub(super) fn standing(mut self, at: Position) -> Problem {
         (self.line, self.column) = (Some(at.line), Some(at.column));
         self

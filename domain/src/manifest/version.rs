@@ -58,6 +58,9 @@ pub struct Version {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20))]
     pub smoke: Vec<SmokeTest>,
+    /// The `config` of the instance that `smoke` asks; nobody is there to be asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smoke_config: Option<Map<String, Value>>,
     /// How the version is set up on a fresh machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bootstrap: Option<Bootstrap>,

@@ -74,9 +74,9 @@ fn event(run: &RunView) -> NewEvent {
     let (kind, data) = (EventType::RunStuck, public(run));
     match run.org_id {
         Some(org) if run.project_id != Uuid::nil() => {
-            NewEvent::of_project((org, run.project_id), kind, run.id, &data, &run.correlation_id)
+            NewEvent::of_project((org, run.project_id), kind, run.id, &data, run.correlation_id.as_str())
         }
-        _ => NewEvent::of_platform(kind, run.id, &data, &run.correlation_id),
+        _ => NewEvent::of_platform(kind, run.id, &data, run.correlation_id.as_str()),
     }
 }
 

@@ -1,12 +1,16 @@
 //! The instance that a version's own tests run on: one of the owning project, on its first allocation that fits, with the
-//! defaults of the manifest. Nobody is entitled to it and nothing but the tests is asked of it. Its undo takes it away.
+//! manifest's `smoke_config` and defaults. Nobody is entitled to it and nothing but the tests is asked of it. Its undo takes
+//! it away.
 
 use std::time::Duration;
 
 use activities::{Env, instance};
+use domain::manifest::Manifest;
 use domain::{EventType, InstanceStatus};
 use engine::{Activity, Call, Fault, Retry};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use store::app_versions::AppVersion;
 use store::deployment::{self, Purpose, Request, Wish};
 use store::{Refused, app_instances, app_versions};
 use uuid::Uuid;
@@ -37,7 +41,8 @@ impl Activity for OpenThrowaway {
         }
         let version = app_versions::lock(&mut tx, self.version_id).await?;
         let version = version.ok_or_else(|| Fault::terminal("version_not_found", "the version is gone"))?;
-        let (place, wish) = (version.owner(), Wish::default());
+        let place = version.owner();
+        let wish = Wish { config: config(&version)?, ..Wish::default() };
         let decision = deployment::decide(&mut tx, place, &version, &wish, Purpose::Smoke).await;
         let decision = decision.map_err(impossible)?;
         let request = Request {
@@ -72,6 +77,14 @@ impl Activity for OpenThrowaway {
     }
 }
 
+/// What the manifest says the tests run with.
+fn config(version: &AppVersion) -> Result<Option<Value>, Fault> {
+    let manifest: Manifest = serde_json::from_value(version.manifest.clone()).map_err(|error| {
+        Fault::terminal("validation_error", format!("the manifest cannot be read: {error}"))
+    })?;
+    Ok(manifest.version.smoke_config.map(Value::Object))
+}
+
 /// Why no instance of the version can be made for its tests.
 fn impossible(refused: Refused) -> Fault {
     match refused {
@@ -80,7 +93,7 @@ fn impossible(refused: Refused) -> Fault {
         Refused::Invalid(problems) => {
             let told: Vec<String> =
                 problems.into_iter().map(|(pointer, message)| format!("{pointer} {message}")).collect();
-            let message = format!("no instance can be made of the defaults alone: {}", told.join("; "));
+            let message = format!("no instance can be made of the manifest alone: {}", told.join("; "));
             Fault::terminal("validation_error", message)
         }
     }
