@@ -41,11 +41,11 @@ pub use verdict::{tell_canary, why};
 use domain::event::{NewEvent, Thread};
 use domain::{EventType, RuntimeBackend};
 use engine::{Call, Fault};
-use node_protocol::{Control, Remove, Task};
+use node_protocol::{Control, Outcome, Remove, Task};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 use store::app_instances::{self, AppInstance};
-use store::node_tasks::NewNodeTask;
+use store::node_tasks::{self, NewNodeTask};
 use store::outbox;
 use store::resource_ledger::Holder;
 use tracing::field::Empty;
@@ -157,6 +157,32 @@ impl Order<'_> {
             trace_id: call.trace_id.as_deref(),
         }
     }
+}
+
+/// Has the node do a task that an undo needs, and asks anew where it failed: an engine that was away for a moment must not leave a
+/// run stuck for good. What the node answered, or why it is still to be waited for.
+async fn insist(
+    conn: &mut PgConnection,
+    order: &Order<'_>,
+    call: &Call,
+) -> Result<Result<Outcome, String>, Fault> {
+    let mut trouble = "the node has not answered yet".to_owned();
+    for asked in 0_u32.. {
+        let key = match asked {
+            0 => call.idempotency_key.to_string(),
+            more => format!("{}/{more}", call.idempotency_key),
+        };
+        let task = NewNodeTask { idempotency_key: &key, ..order.task(call) };
+        let id = node_tasks::insert(conn, &task).await?;
+        let result = node_tasks::find(conn, id).await?.and_then(|task| task.result);
+        match result.map(serde_json::from_value::<Outcome>) {
+            None => break,
+            Some(Ok(Outcome::Failed { message, .. })) => trouble = message,
+            Some(Ok(outcome)) => return Ok(Ok(outcome)),
+            Some(Err(error)) => return Err(unreadable(&error)),
+        }
+    }
+    Ok(Err(trouble))
 }
 
 /// Whether the instance is a Compose stack.

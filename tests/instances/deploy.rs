@@ -152,6 +152,27 @@ async fn a_real_container_that_does_not_serve_is_taken_away_again() {
     platform.end().await;
 }
 
+/// Before, the first failure stood for good, and no retry ever asked the node again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_removal_that_fails_on_the_way_back_is_asked_for_again() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    driver.will(SimulatedFault::FailNext(StatusReason::ImagePullFailed));
+    driver.will_keep(3);
+    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
+    assert_eq!(
+        platform.story.ends(run).await,
+        RunState::Compensated,
+        "{}",
+        platform.story.describe(run).await
+    );
+    assert_eq!(platform.instance(id).await["status_reason"]["code"], "image_pull_failed");
+    assert_eq!(platform.held(id).await, Vec::<String>::new());
+    agent.end().await;
+    platform.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_launch_carries_is_nowhere_to_be_read() {
     let platform = Platform::new().await;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use engine::{Activity, Call, Fault, Retry};
-use node_protocol::{Generations, Outcome, Remove};
+use node_protocol::{Generations, Remove};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sqlx::PgConnection;
@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::admit::{images, refused};
 use super::credentials::{Credentials, Made, revoke_key};
 use super::reserve::Placement;
-use super::{Order, held, holder, removal, unreadable, workload};
+use super::{Order, held, holder, insist, removal, unreadable, workload};
 use crate::Env;
 
 /// The word for which a run waits after this step.
@@ -85,12 +85,9 @@ impl Activity for LaunchWorkload {
         let launch = call.idempotency_key.replace("/undo", "/do");
         let known = node_tasks::find_by_key(&mut tx, &launch).await?;
         let never_seen = known.is_none() || node_tasks::withdraw(&mut tx, &launch).await?;
-        if !never_seen && !self.is_gone(&mut tx, &instance, call).await? {
+        if !never_seen && let Err(trouble) = self.gone(&mut tx, &instance, call).await? {
             tx.commit().await?;
-            return Err(Fault::retry(
-                "waiting_for_node",
-                "the node has not said yet that the workload is gone",
-            ));
+            return Err(Fault::retry("waiting_for_node", format!("the workload is not gone: {trouble}")));
         }
         revoke_key(&mut tx, &instance, self.generation).await?;
         ledger::give_back_of_run(&mut tx, holder(&instance, call), &[Kind::Workload]).await?;
@@ -100,13 +97,13 @@ impl Activity for LaunchWorkload {
 }
 
 impl LaunchWorkload {
-    /// Whether the node has shown that the workload is gone; asks it to take it away where nobody has yet.
-    async fn is_gone(
+    /// Has the node show that the workload is gone, or tells why it has not.
+    async fn gone(
         &self,
         conn: &mut PgConnection,
         instance: &AppInstance,
         call: &Call,
-    ) -> Result<bool, Fault> {
+    ) -> Result<Result<(), String>, Fault> {
         let (instance_id, generations) = (self.instance, Generations::Only(self.generation));
         let remove = removal(instance, Remove { instance_id, generations, for_good: self.alone });
         let input = remove.input().map_err(|error| unreadable(&error))?;
@@ -119,16 +116,7 @@ impl LaunchWorkload {
             signal: None,
             sealed: None,
         };
-        let id = node_tasks::insert(conn, &order.task(call)).await?;
-        let task = node_tasks::find(conn, id).await?;
-        let result = task.and_then(|task| task.result);
-        match result.map(serde_json::from_value::<Outcome>) {
-            None => Ok(false),
-            Some(Ok(Outcome::Succeeded { .. })) => Ok(true),
-            // A node that refuses a removal knows of a newer generation, which is somebody else's to take away.
-            Some(Ok(Outcome::Refused { .. })) => Ok(true),
-            Some(Ok(Outcome::Failed { message, .. })) => Err(Fault::terminal("removal_failed", message)),
-            Some(Err(error)) => Err(unreadable(&error)),
-        }
+        // A node that refuses a removal knows of a newer generation, which is somebody else's to take away.
+        Ok(insist(conn, &order, call).await?.map(drop))
     }
 }

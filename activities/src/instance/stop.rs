@@ -6,11 +6,12 @@ use std::time::Duration;
 use engine::{Activity, Call, Fault, Retry};
 use node_protocol::{Control, ControlAction, Outcome};
 use serde::{Deserialize, Serialize};
-use sqlx::PgConnection;
+use serde_json::Value;
+use store::app_instances::AppInstance;
 use store::node_tasks;
 use uuid::Uuid;
 
-use super::{Order, control, held, unreadable};
+use super::{Order, control, held, insist, unreadable};
 use crate::Env;
 
 /// The word for which a run waits after this step.
@@ -37,7 +38,10 @@ impl Activity for StopWorkload {
 
     async fn run(&self, env: &Env, call: &Call) -> Result<(), Fault> {
         let mut tx = env.engine.pool().begin().await?;
-        self.order(&mut tx, call, ControlAction::Stop, Some(STOPPED)).await?;
+        let instance = held(&mut tx, self.instance).await?;
+        let input = self.input(&instance, ControlAction::Stop)?;
+        let order = self.order(&instance, &input, Some(STOPPED));
+        node_tasks::insert(&mut tx, &order.task(call)).await?;
         tx.commit().await?;
         Ok(())
     }
@@ -50,42 +54,35 @@ impl Activity for StopWorkload {
             tx.commit().await?;
             return Ok(());
         }
-        let id = self.order(&mut tx, call, ControlAction::Start, None).await?;
-        let result = node_tasks::find(&mut tx, id).await?.and_then(|task| task.result);
+        let instance = held(&mut tx, self.instance).await?;
+        let input = self.input(&instance, ControlAction::Start)?;
+        let answered = insist(&mut tx, &self.order(&instance, &input, None), call).await?;
         tx.commit().await?;
-        match result.map(serde_json::from_value::<Outcome>) {
-            None => {
-                let message = "the node has not said yet that the old workload runs again";
+        match answered {
+            Ok(Outcome::Succeeded { .. }) => Ok(()),
+            Ok(other) => Err(Fault::terminal("restart_failed", format!("{other:?}"))),
+            Err(trouble) => {
+                let message = format!("the old workload does not run again: {trouble}");
                 Err(Fault::retry("waiting_for_node", message))
             }
-            Some(Ok(Outcome::Succeeded { .. })) => Ok(()),
-            Some(Ok(other)) => Err(Fault::terminal("restart_failed", format!("{other:?}"))),
-            Some(Err(error)) => Err(unreadable(&error)),
         }
     }
 }
 
 impl StopWorkload {
-    async fn order(
-        &self,
-        conn: &mut PgConnection,
-        call: &Call,
-        action: ControlAction,
-        signal: Option<&str>,
-    ) -> Result<Uuid, Fault> {
-        let instance = held(conn, self.instance).await?;
+    fn input(&self, instance: &AppInstance, action: ControlAction) -> Result<(&'static str, Value), Fault> {
         let (instance_id, generation) = (instance.id, self.old_generation);
-        let task = control(&instance, Control { instance_id, generation, action });
-        let input = task.input().map_err(|error| unreadable(&error))?;
-        let order = Order {
-            instance: &instance,
-            node: self.node_id,
-            generation: self.generation,
-            kind: task.kind(),
-            input: &input,
-            signal,
-            sealed: None,
-        };
-        Ok(node_tasks::insert(conn, &order.task(call)).await?)
+        let task = control(instance, Control { instance_id, generation, action });
+        Ok((task.kind(), task.input().map_err(|error| unreadable(&error))?))
+    }
+
+    fn order<'a>(
+        &self,
+        instance: &'a AppInstance,
+        (kind, input): &'a (&'static str, Value),
+        signal: Option<&'a str>,
+    ) -> Order<'a> {
+        let (node, generation) = (self.node_id, self.generation);
+        Order { instance, node, generation, kind, input, signal, sealed: None }
     }
 }
