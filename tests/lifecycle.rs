@@ -188,7 +188,7 @@ fn used_version(engine: &Engine) -> Arc<Env> {
              'launchable_oci', '{{}}', '{{}}', '{{}}', 'c', '{VERSION}')
          on conflict (id) do update set status = 'running'",
     )))
-    .execute(engine.pool()))
+    .execute(engine.pool().bare()))
     .expect("an instance");
     env
 }
@@ -201,7 +201,7 @@ fn let_go_once_it_is_waited_for(engine: Engine, run: Uuid) -> BoxFuture<'static,
              where exists (select 1 from engine.steps_of($1) where name = 'reference_gone')",
         )
         .bind(run)
-        .execute(engine.pool())
+        .execute(engine.pool().bare())
         .await
         .expect("the instance lets go");
         let_time_pass(engine, run).await;

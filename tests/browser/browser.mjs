@@ -82,8 +82,8 @@ export function at(path) {
 }
 
 const PICTURES = [
-  "runs", "run", "run-dark", "run-small", "version", "nodes", "instance", "instance-small", "failed", "trace-life",
-  "trace-life-dark", "usage", "usage-small", "webhook",
+  "runs", "run", "run-dark", "run-small", "version", "nodes", "instance-small", "failed", "trace-life",
+  "trace-life-dark", "usage", "usage-small",
 ];
 
 /** Kept only when somebody asks for new pictures, and only those that the documentation shows. */

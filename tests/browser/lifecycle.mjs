@@ -126,7 +126,6 @@ async function changed(page, instance, action, version) {
 async function told(page, instance) {
   await page.goto(at(`P/instances/${instance}`));
   await page.getByRole("table", { name: "Runs" }).getByText("instance.rollback").waitFor();
-  await picture(page, "instance");
   await page.getByRole("link", { name: "Logs" }).click();
   await page.getByRole("log").getByText("simulated, so nothing runs").waitFor();
   await page.locator(".logs").getByText("live", { exact: true }).waitFor();

@@ -12,6 +12,21 @@ fn a_code_is_explained_without_asking_anybody() {
 }
 
 #[test]
+fn the_reason_of_an_instance_is_explained_too_and_a_word_that_is_both_as_both() {
+    let shell = Shell::new();
+    insta::assert_snapshot!("explain_reason", told(&shell.run(&["explain", "node_unreachable"])));
+    insta::assert_snapshot!(
+        "explain_reason_json",
+        told(&shell.run(&["explain", "node_unreachable", "-o", "json"]))
+    );
+    insta::assert_snapshot!("explain_both", told(&shell.run(&["explain", "digest_mismatch"])));
+    let both = shell.run(&["explain", "digest_mismatch", "-o", "json"]);
+    let both: serde_json::Value = serde_json::from_str(&both.stdout).unwrap();
+    assert_eq!(both["status"], 422);
+    assert_eq!(both["reason"]["kind"], "blocked");
+}
+
+#[test]
 fn names_alone_are_one_on_a_line() {
     let said = Shell::new().run(&["explain", "-o", "name"]);
     let names: Vec<&str> = said.stdout.lines().collect();

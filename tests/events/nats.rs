@@ -178,7 +178,7 @@ async fn what_the_platform_forgot_to_note_is_not_sent_again() {
     for project in PROJECTS {
         tell(&story.pool, project, "first").await;
     }
-    number_all(&story.pool).await.unwrap();
+    number_all(story.engine.pool()).await.unwrap();
     let hints = Hints::default();
     let relay = Relay::start(&story.engine, &hints, server.settings());
     everything_arrived(&story, &server).await;
@@ -192,7 +192,7 @@ async fn what_the_platform_forgot_to_note_is_not_sent_again() {
     jetstream::new(client).update_stream(&config).await.unwrap();
     tokio::time::sleep(Duration::from_millis(300)).await;
     tell(&story.pool, PROJECTS[0], "second").await;
-    number_all(&story.pool).await.unwrap();
+    number_all(story.engine.pool()).await.unwrap();
     let relay = Relay::start(&story.engine, &hints, server.settings());
     everything_arrived(&story, &server).await;
     relay.stop().await;
@@ -207,7 +207,7 @@ async fn a_message_that_comes_after_others_of_its_project_is_refused() {
     for subject in ["one", "two", "three"] {
         tell(&story.pool, project, subject).await;
     }
-    number_all(&story.pool).await.unwrap();
+    number_all(story.engine.pool()).await.unwrap();
     let events = told(&story.pool, project).await;
     let stream = EventStream::open(&server.settings()).await.unwrap();
     let first = stream.send(project, &events[0], 0).await.unwrap();

@@ -166,7 +166,7 @@ fn one_stuck(engine: &Engine) -> Arc<Env> {
              values ('00000000-0000-0000-0000-000000000007', 'test.lost', 1, '00000000-0000-0000-0000-000000000001', 'c',
                      'paused', 'retries_exhausted', '{}') on conflict do nothing",
         )
-        .execute(engine.pool()),
+        .execute(engine.pool().bare()),
     )
     .expect("a stuck run");
     Arc::new(Env::new(engine.clone()))
@@ -174,5 +174,5 @@ fn one_stuck(engine: &Engine) -> Arc<Env> {
 
 fn what_was_told(env: &Env) -> Vec<String> {
     let all = "select type || ' ' || subject from outbox union all select 'seen ' || run_id from stuck_runs order by 1";
-    wait_for(sqlx::query_scalar(all).fetch_all(env.pool())).expect("what was told")
+    wait_for(sqlx::query_scalar(all).fetch_all(env.pool().bare())).expect("what was told")
 }

@@ -57,7 +57,7 @@ pub async fn measure(database: &Database, seconds: u64) -> Result<Vec<Figure>, F
     let state = State::new(engine.clone(), build, keys).hinting(hints.clone());
     let listener = TcpListener::bind("127.0.0.1:0").await.map_err(Failure::io("listen"))?;
     let address = listener.local_addr().map_err(Failure::io("listen"))?;
-    let serving = tokio::spawn(::api::serve(listener, state, Router::new(), std::future::pending()));
+    let serving = tokio::spawn(::api::serve(listener, state, Router::new(), ::api::Ending::default()));
 
     let path = format!("/api/v1/projects/{project}/events");
     let stream = TcpStream::connect(address).await.map_err(Failure::io("connect"))?;
