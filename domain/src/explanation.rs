@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::manifest::{Amount, Exposure, Manifest, MeteringKind, Resources};
+use crate::allocation::CapacityShape;
+use crate::manifest::{AccessCredentialKind, Amount, Exposure, Manifest, MeteringKind, Resources};
 use crate::runtime::{ControlPlaneScope, OperatingMode, RuntimeBackend};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -16,7 +17,11 @@ pub struct Explanation {
     pub supported: Vec<SupportedPair>,
     /// Fields of an instance's `config`.
     pub parameters: Vec<Parameter>,
+    /// Fields of an instance's `placement_intent`; empty where it only names an allocation.
+    pub placement: Vec<Parameter>,
     pub credentials: Vec<CredentialNeed>,
+    /// What the app team's controller logs in with while it sets machines up.
+    pub bootstrap_access_credential: Option<AccessCredentialKind>,
     pub ports: Vec<ExplainedPort>,
     pub needs: Needs,
     pub artifacts: Vec<ExplainedArtifact>,
@@ -63,6 +68,8 @@ pub struct ExplainedPort {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = VersionNeeds)]
 pub struct Needs {
+    /// Shapes of allocations that will do; empty means any.
+    pub capacity_shapes: Vec<CapacityShape>,
     /// Without them the app cannot start.
     pub min_gpu_count: u32,
     /// Accelerators that will do; empty means any.
@@ -120,7 +127,9 @@ impl Explanation {
             runtime_backend: app.runtime_backend,
             supported: app.supported_modes.pairs().map(pair).collect(),
             parameters: version.config_schema.as_ref().map(parameters).unwrap_or_default(),
+            placement: version.placement_schema.as_ref().map(parameters).unwrap_or_default(),
             credentials: credentials(manifest),
+            bootstrap_access_credential: version.runtime_requirements.bootstrap_access_credential,
             ports: ports(manifest),
             needs: needs(manifest),
             artifacts: artifacts(manifest),
@@ -145,13 +154,27 @@ fn parameters(schema: &Map<String, Value>) -> Vec<Parameter> {
     let fields = schema.get("properties").and_then(Value::as_object);
     let parameter = |(name, field): (&String, &Value)| Parameter {
         name: name.clone(),
-        kind: field.get("type").cloned().unwrap_or_default(),
+        kind: said(schema, field, "type").cloned().unwrap_or_default(),
         required: required.contains(&name.as_str()),
-        default: field.get("default").cloned(),
-        choices: field.get("enum").and_then(Value::as_array).cloned(),
-        description: field.get("description").and_then(Value::as_str).map(str::to_owned),
+        default: said(schema, field, "default").cloned(),
+        choices: said(schema, field, "enum").and_then(Value::as_array).cloned(),
+        description: said(schema, field, "description").and_then(Value::as_str).map(str::to_owned),
     };
     fields.into_iter().flatten().map(parameter).collect()
+}
+
+/// As many references as one may lead to another. Accepted schemas have no circles, but this reads whatever is stored.
+const MAX_REFERENCES: usize = 32;
+
+/// What a field says itself, or else what it refers to says.
+fn said<'a>(schema: &'a Map<String, Value>, field: &'a Value, keyword: &str) -> Option<&'a Value> {
+    let referred = |field: &&'a Value| {
+        let pointer = field.get("$ref")?.as_str()?.strip_prefix("#/")?;
+        let (name, rest) = pointer.split_once('/')?;
+        schema.get(name)?.pointer(&format!("/{rest}"))
+    };
+    let mut chain = std::iter::successors(Some(field), referred).take(MAX_REFERENCES);
+    chain.find_map(|field| field.get(keyword))
 }
 
 fn credentials(manifest: &Manifest) -> Vec<CredentialNeed> {
@@ -182,6 +205,7 @@ fn needs(manifest: &Manifest) -> Needs {
         manifest.version.runtime_profile.as_ref().map(|profile| of(&profile.resources))
     };
     Needs {
+        capacity_shapes: compatibility.requires_capacity_shape.clone(),
         min_gpu_count: compatibility.min_gpu_count,
         accelerators: compatibility.supported_accelerators.clone(),
         exclusive_node: compatibility.requires_exclusive_node,
@@ -217,6 +241,32 @@ fn price(manifest: &Manifest) -> Price {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn what_is_shared_is_explained_where_it_is_used() {
+        let schema = json!({
+            "properties": {
+                "size": { "$ref": "#/$defs/size", "description": "Of the cache." },
+                "loop": { "$ref": "#/$defs/loop" },
+                "odd": { "$ref": "#/$defs/a~1b" },
+            },
+            "$defs": {
+                "size": { "$ref": "#/$defs/number", "default": 3, "description": "Any size." },
+                "number": { "type": "integer", "enum": [1, 3] },
+                "loop": { "$ref": "#/$defs/loop" },
+                "a/b": { "type": ["string", "null"] },
+            },
+        });
+        let told = parameters(schema.as_object().unwrap());
+        let of = |name: &str| told.iter().find(|parameter| parameter.name == name).unwrap();
+        let size = of("size");
+        assert_eq!((&size.kind, &size.default), (&json!("integer"), &Some(json!(3))));
+        assert_eq!(
+            (&size.choices, size.description.as_deref()),
+            (&Some(vec![json!(1), json!(3)]), Some("Of the cache."))
+        );
+        assert_eq!((&of("loop").kind, &of("odd").kind), (&Value::Null, &json!(["string", "null"])));
+    }
 
     #[test]
     fn a_manifest_explains_itself() {

@@ -133,6 +133,10 @@ fn explain(text: &mut String, explanation: &Explanation) {
     if !needs.accelerators.is_empty() {
         let _ = writeln!(text, "  {:14}  {}", "accelerators", needs.accelerators.join(" or "));
     }
+    if !needs.capacity_shapes.is_empty() {
+        let shapes: Vec<&str> = needs.capacity_shapes.iter().map(|shape| shape.as_str()).collect();
+        let _ = writeln!(text, "  {:14}  {}", "allocation", shapes.join(" or "));
+    }
     for port in &explanation.ports {
         let _ =
             writeln!(text, "  {:14}  {} on {}, {}", "port", port.name, port.container, word(&port.expose));

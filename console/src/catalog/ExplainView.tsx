@@ -44,6 +44,7 @@ function needs({ needs, artifacts, trust }: Explanation): [string, React.ReactNo
     ["Accelerators", needs.accelerators.length > 0 ? needs.accelerators.join(", ") : "any"],
     ["CPU", range(needs.cpu_cores, "core")],
     ["Memory", range(needs.memory_gib, "GiB", "GiB")],
+    ["Allocation", needs.capacity_shapes.length > 0 ? needs.capacity_shapes.map(words).join(", ") : "any"],
     ["Node", needs.exclusive_node ? "a node of its own" : "may share a node"],
     ["Images", chips(artifacts.map((one) => (one.variant ? `${one.name} · ${one.variant}` : one.name)))],
     ["Pulled by", trust.digest_only ? "digest only" : "digest or tag"],
