@@ -1,5 +1,10 @@
 //! What the catalog shows, and to whom.
 
+use std::fs;
+use std::path::Path;
+
+use domain::explanation::Explanation;
+use domain::manifest;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -113,4 +118,13 @@ async fn a_version_explains_itself() {
     assert_eq!(told["artifacts"][0]["name"], "runtime");
     assert_eq!(told["price"]["metering"], json!(null));
     platform.end().await;
+}
+
+#[test]
+fn the_reference_apps_explain_themselves() {
+    for app in ["hello", "jupyterlab", "slurm-reference", "vllm-openai"] {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("apps").join(app).join("manifest.yaml");
+        let accepted = manifest::read(&fs::read_to_string(file).unwrap(), manifest::Format::Yaml).unwrap();
+        insta::assert_json_snapshot!(format!("explain_{app}"), Explanation::of(&accepted.manifest));
+    }
 }
