@@ -289,7 +289,7 @@ pub(crate) async fn admit_due(engine: &Inner) -> sqlx::Result<(u64, Option<DateT
     let mut admitted = 0;
     if room > 0 {
         let taken = engine.admission.taken_lately();
-        let due = due(&mut tx, now, engine.admission.cap, room, &taken).await?;
+        let due = due(&mut tx, engine.admission.cap, room, &taken).await?;
         admitted = queue(&mut tx, &due).await?;
     }
     tx.commit().await?;
@@ -301,14 +301,9 @@ pub(crate) async fn admit_due(engine: &Inner) -> sqlx::Result<(u64, Option<DateT
 
 /// Walks the projects that have anything due by skipping along the index, and takes from each up to its free places. Who has
 /// the fewest places comes first: places are given back one by one, and by age alone each would go to the oldest flood.
-/// `taken` are places the database may not show yet; counting one twice only postpones an admission.
-async fn due(
-    conn: &mut PgConnection,
-    now: DateTime<Utc>,
-    cap: i64,
-    room: i64,
-    taken: &[Uuid],
-) -> sqlx::Result<Vec<Uuid>> {
+/// `taken` are places the database may not show yet; counting one twice only postpones an admission. What is due is asked
+/// together with who is: whoever came while places were counted must not find them given to older runs.
+async fn due(conn: &mut PgConnection, cap: i64, room: i64, taken: &[Uuid]) -> sqlx::Result<Vec<Uuid>> {
     sqlx::query_scalar!(
         r#"
         with recursive project as (
@@ -320,20 +315,19 @@ async fn due(
         ), place as (
             select p.project_id,
                 coalesce((select c.cap from engine.project_cap c where c.project_id = p.project_id),
-                         (select c.cap from engine.project_cap c where c.project_id is null), $2) as cap,
+                         (select c.cap from engine.project_cap c where c.project_id is null), $1) as cap,
                 (select count(*) from engine.run a
                 where a.project_id = p.project_id and a.queued_job is not null)
-                + (select count(*) from unnest($4::uuid[]) as t (project_id) where t.project_id = p.project_id) as used
+                + (select count(*) from unnest($3::uuid[]) as t (project_id) where t.project_id = p.project_id) as used
             from project p where p.project_id is not null
         )
         select d.id as "id!" from place p cross join lateral (
             select r.id, r.wake_at, row_number() over (order by r.wake_at, r.id) as turn
-            from engine.run r where r.project_id = p.project_id and r.wake_at <= $1
-            order by r.wake_at, r.id limit greatest(least($3, p.cap - p.used), 0)
+            from engine.run r where r.project_id = p.project_id and r.wake_at <= (select engine.now())
+            order by r.wake_at, r.id limit greatest(least($2, p.cap - p.used), 0)
         ) d
-        order by p.used + d.turn, d.wake_at limit $3
+        order by p.used + d.turn, d.wake_at limit $2
         "#,
-        now,
         cap,
         room,
         taken

@@ -10,7 +10,7 @@ use crate::workload::{Generations, Probe, Workload};
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Task {
-    OciLaunch(OciLaunch),
+    OciLaunch(Box<OciLaunch>),
     OciControl(Control),
     OciRemove(Remove),
     ComposeLaunch(ComposeLaunch),
@@ -168,7 +168,7 @@ impl Task {
 
     pub fn read(kind: &str, input: &Value) -> Result<Task, TaskFault> {
         let task = match kind {
-            "oci.launch" => OciLaunch::deserialize(input).map(Task::OciLaunch),
+            "oci.launch" => Box::<OciLaunch>::deserialize(input).map(Task::OciLaunch),
             "oci.control" => Control::deserialize(input).map(Task::OciControl),
             "oci.remove" => Remove::deserialize(input).map(Task::OciRemove),
             "compose.launch" => ComposeLaunch::deserialize(input).map(Task::ComposeLaunch),

@@ -159,7 +159,7 @@ impl Start<'_> {
             (depot.map(|depot| depot.registry.clone()), depot.and_then(|depot| depot.blobs.clone()));
         let env = wire::env(&engine, Some(front.keys.sealer.clone()), images, blobs)?;
         let nats = self.config.nats.as_ref();
-        let mut serving = Serving::start(engine, Face::Api(front), Some(env), nats).await?;
+        let mut serving = Serving::start(engine, Face::Api(Box::new(front)), Some(env), nats).await?;
         tokio::select! {
             () = serving.ready() => {}
             () = stop.asked.cancelled() => {}

@@ -55,7 +55,8 @@ pub async fn run(config: &Config, args: &ServeArgs) -> Result<(), Failure> {
         config.auth.check_for(config.server.listen)?;
     }
     check_schema(&database).await?;
-    let face = if args.workers_only { probes(config).await? } else { Face::Api(front(config).await?) };
+    let face =
+        if args.workers_only { probes(config).await? } else { Face::Api(Box::new(front(config).await?)) };
     let engine = wire::engine(database, config);
     let env = if args.api_only { None } else { Some(env(config, &engine)?) };
     let serving = Serving::start(engine, face, env, config.nats.as_ref()).await?;
@@ -77,7 +78,7 @@ fn env(config: &Config, engine: &Engine) -> Result<Env, Failure> {
 
 /// What a process shows to the network.
 pub enum Face {
-    Api(Front),
+    Api(Box<Front>),
     /// How it is: whether it lives and is ready, its build, its figures.
     Probes(TcpListener, api::Keys),
     Nothing,
@@ -134,7 +135,7 @@ impl Serving {
         let relay = nats.map(|nats| Relay::start(&engine, &hints, nats.clone()));
         let (own, told) = (engine.clone(), ending.clone());
         let api = match face {
-            Face::Api(front) => Some(tokio::spawn(wire::api(front, own, hints, told))),
+            Face::Api(front) => Some(tokio::spawn(wire::api(*front, own, hints, told))),
             Face::Probes(listener, keys) => {
                 Some(tokio::spawn(wire::probes(listener, keys, own, hints, told)))
             }

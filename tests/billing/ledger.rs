@@ -61,7 +61,7 @@ async fn money_that_comes_in_is_an_entry_and_ends_a_low_balance() {
     let path = admin(&format!("/projects/{EXAMPLE}/credits"));
     let of = |amount: i64, currency: &str| json!({ "amount_minor": amount, "currency": currency, "reason": "paid" });
     office.platform.http.acting("project-admin").post(&path, of(10_000, "EUR")).await.with(403);
-    office.platform.http.post(&path, of(10_000, "USD")).await.with(400);
+    office.platform.http.post(&path, of(10_000, "USD")).await.with(409);
     for wrong in [0, -5] {
         office.platform.http.post(&path, of(wrong, "EUR")).await.with(400);
     }

@@ -9,7 +9,8 @@ use crate::http::{Answer, Http};
 use crate::support::story::Story;
 
 /// They act on one thing and change nothing of it, so there is nothing to compare.
-const UNCONDITIONAL: [&str; 4] = [
+const UNCONDITIONAL: [&str; 5] = [
+    "admin_create_credit",
     "admin_run_schedule",
     "project_replay_webhook",
     "create_platform_pull_intent",

@@ -87,7 +87,7 @@ async fn result(pool: &PgPool, task: Uuid) -> Outcome {
 }
 
 fn launch(engine: &agent::Stage, instance: Uuid, generation: i64) -> Task {
-    Task::OciLaunch(OciLaunch { workload: engine.workload(instance, generation) })
+    Task::OciLaunch(Box::new(OciLaunch { workload: engine.workload(instance, generation) }))
 }
 
 fn removal(instance: Uuid, last: i64) -> Task {

@@ -72,7 +72,7 @@ pub(super) async fn launch(
         shared_memory_gib: None,
         stack: None,
     };
-    Ok((Task::OciLaunch(OciLaunch { workload }), None))
+    Ok((Task::OciLaunch(Box::new(OciLaunch { workload })), None))
 }
 
 /// The profile's words, then those of the config; the image's own command where there are neither.

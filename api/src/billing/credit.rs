@@ -16,7 +16,7 @@ pub(crate) fn create_credit() -> Endpoint {
     Endpoint::new("create_credit", "Add money to a project's ledger", credit)
         .body::<NewCredit>()
         .answers::<Entry>(201, "The entry of the ledger.")
-        .refuses(&[ErrorCode::ProjectNotFound])
+        .refuses(&[ErrorCode::ProjectNotFound, ErrorCode::StateConflict])
 }
 
 async fn credit(id: Id, mut change: Mutation<NewCredit>) -> Result<Response, ApiError> {
@@ -28,7 +28,8 @@ async fn credit(id: Id, mut change: Mutation<NewCredit>) -> Result<Response, Api
     let kept = billing_ledger::find(&mut change.tx, project.id).await?.and_then(|(kept, _)| kept.currency);
     let common = prices::lock_currency(&mut change.tx).await?.or(kept);
     if let Some(common) = common.filter(|common| *common != currency) {
-        return Err(ApiError::invalid("/currency", format!("must be {common}, as that of the ledger")));
+        let why = format!("The ledger is kept in {common}.");
+        return Err(ApiError::new(ErrorCode::StateConflict, why).with("currency", common));
     }
     let correlation = change.caller.context.correlation_id.to_string();
     let owner = (project.org_id, project.id);

@@ -95,6 +95,10 @@ impl<'a> Fixtures<'a> {
                 });
                 ask(Method::POST, admin("/prices"), body)
             }
+            ("admin", "create_credit") => {
+                let path = admin(&format!("/projects/{}/credits", realm::EXAMPLE));
+                ask(Method::POST, path, json!({ "amount_minor": 100, "currency": "EUR" }))
+            }
             ("project", "set_budget") => {
                 ask(Method::PUT, project("/budget"), json!({ "amount_minor": 100, "action": "warn" }))
             }
