@@ -19,6 +19,7 @@ use crate::checkpoint::{self, Checkpoint, Fate, Moved, is_fence};
 use crate::claim::{self, Claimed, Wanted};
 use crate::database::{Database, is_contention, is_outage, is_timeout};
 use crate::ferry::Ferries;
+use crate::patience::Patience;
 use crate::settings::Settings;
 use crate::stats::Stats;
 
@@ -386,17 +387,5 @@ fn looked_at(checkpoint: &Checkpoint) -> Option<i32> {
     match &checkpoint.fate {
         Fate::Rest(rest) => rest.seen,
         _ => None,
-    }
-}
-
-/// Waits that grow from 10 ms to half a second.
-#[derive(Default)]
-struct Patience(u32);
-
-impl Patience {
-    async fn wait(&mut self) {
-        let longest = Duration::from_millis(10 << self.0.min(6)).min(Duration::from_millis(500));
-        self.0 += 1;
-        tokio::time::sleep(longest.mul_f64(0.5 + rand::random::<f64>() / 2.0)).await;
     }
 }

@@ -27,6 +27,7 @@ mod intake;
 mod invariants;
 mod journal;
 mod operate;
+mod patience;
 mod payload;
 mod pool;
 mod reaper;
