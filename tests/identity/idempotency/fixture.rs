@@ -1,5 +1,6 @@
 //! For every operation that changes something, a request that succeeds: what it needs is made afresh each time. A route
-//! that is missing here fails the stories that ask for it.
+//! that is missing here fails the stories that ask for it. It is long because it is one table with a row per operation: taken
+//! apart, nobody would see which one is missing.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
