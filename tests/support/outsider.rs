@@ -114,6 +114,18 @@ fn send(blow: Blow, pid: u32) {
     assert!(sent.is_ok_and(|status| status.success()), "the process takes signals");
 }
 
+/// Strikes this very thread, so that it is the one that stops: a signal sent to the process may be taken by any of its
+/// threads, and the one that ought to be struck goes on until that thread is scheduled. Returns once a frozen process
+/// is let go on.
+fn strike_down(blow: Blow) {
+    let signal = match blow {
+        Blow::Kill => signal_hook::consts::SIGKILL,
+        Blow::Stop => signal_hook::consts::SIGSTOP,
+        Blow::Continue => signal_hook::consts::SIGCONT,
+    };
+    signal_hook::low_level::raise(signal).expect("a thread may strike itself");
+}
+
 /// The outsider's side: works until it is ended, or returns at once without orders.
 #[expect(clippy::disallowed_methods)]
 pub async fn obey_orders() {
@@ -133,8 +145,7 @@ pub async fn obey_orders() {
         when(move |point| {
             let here = point.to_string() == place;
             if here && !struck.swap(true, std::sync::atomic::Ordering::SeqCst) {
-                send(blow, std::process::id());
-                // A killed process does not get here; a frozen one does, once it is let go on.
+                strike_down(blow);
             }
             None
         })
