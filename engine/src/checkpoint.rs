@@ -111,6 +111,19 @@ impl Checkpoint {
         matches!(self.fate, Fate::GoOn) && !self.pivot && failures.is_empty() && taken.is_empty()
     }
 
+    /// The run ends, and neither the queue nor the histories of tries and signals have anything to learn from it.
+    fn just_ends(&self) -> Option<one::End<'_>> {
+        let Entries { failures, taken, .. } = &self.entries;
+        match &self.fate {
+            Fate::Finish { state, output, error }
+                if self.job.is_none() && failures.is_empty() && taken.is_empty() =>
+            {
+                Some(one::End { state: *state, output: output.as_deref(), error: error.as_deref() })
+            }
+            _ => None,
+        }
+    }
+
     /// A rough size, to bound a batch.
     pub(crate) fn bytes(&self) -> usize {
         256 + self.entries.events.iter().map(Event::bytes).sum::<usize>()
@@ -130,10 +143,13 @@ pub(crate) async fn write(
     batch: &[&Checkpoint],
 ) -> sqlx::Result<HashMap<Uuid, Moved>> {
     let going_on = batch.iter().all(|c| c.goes_on());
-    if let [one] = batch
-        && going_on
-    {
-        return one::advance(conn, owner, one).await;
+    if let [one] = batch {
+        if going_on {
+            return one::advance(conn, owner, one).await;
+        }
+        if let Some(end) = one.just_ends() {
+            return one::finish(conn, owner, one, end).await;
+        }
     }
     let mut batch = batch.to_vec();
     batch.sort_unstable_by_key(|c| c.run);
