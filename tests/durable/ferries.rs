@@ -65,6 +65,34 @@ fn keys() -> impl Iterator<Item = String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_effect_that_loses_a_deadlock_is_committed_all_the_same_and_once() {
+    let story = one_ferry().await;
+    let table = hold_the_table(&story).await;
+    let run = begin(&story, ["w".to_owned()]).await[0];
+    let waits = "select exists (select 1 from pg_locks where relation = 'effect'::regclass and not granted)
+                 and $1::uuid is not null and $2::text[] is not null";
+    story.until_true("the effect waits for the table", waits, run, &[]).await;
+    // Somebody holds the run that the effect locks last, and then wants what the effect took first. They are patient, so it is
+    // the effect's transaction that the database ends.
+    let mut other = story.pool.begin().await.unwrap();
+    sqlx::query("set local deadlock_timeout = '1min'").execute(&mut *other).await.unwrap();
+    sqlx::query("select from engine.run where id = $1 for update")
+        .bind(run)
+        .execute(&mut *other)
+        .await
+        .unwrap();
+    table.commit().await.unwrap();
+    sqlx::query("lock table effect in exclusive mode").execute(&mut *other).await.unwrap();
+    other.commit().await.unwrap();
+    each_wrote_once(&story, &[run]).await;
+    let lost =
+        "select deadlocks > 0 and $1::uuid is not null and $2::text[] is not null from pg_stat_database
+                where datname = current_database()";
+    story.until_true("the database tells of a deadlock", lost, run, &[]).await;
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn effects_that_meet_are_committed_together_and_each_once() {
     let story = one_ferry().await;
     let runs = all_at_once(&story, keys()).await;

@@ -65,6 +65,67 @@ async fn cancelling_undoes_and_ends_cancelled_from_every_state() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn between_two_tries_a_run_can_be_cancelled() {
+    let story = Story::new().await;
+    story.world.trouble("busy", [Trouble::Retry]);
+    let run = story.start([hold("a"), Do::Later("busy".into())]).await;
+    story.until(run, &[RunState::Waiting]).await;
+    assert_eq!(story.cause(run).await.as_deref(), Some("backoff"));
+    story.ask("cancel", run).await.unwrap();
+    assert_eq!(story.ends(run).await, RunState::Cancelled);
+    story.gave_everything_back(run).await;
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_being_undone_already_is_not_cancelled_but_goes_on_being_undone() {
+    let story = Story::new().await;
+    story.world.trouble("a/undo", [Trouble::UndoHangs]);
+    let run = story.start([hold("a"), Do::Fail]).await;
+    story.until_step(run, "a", "compensating").await;
+    let refused = story.ask("cancel", run).await;
+    assert!(
+        matches!(&refused, Err(OperateError::Conflict { why, .. }) if why.contains("already being undone"))
+    );
+    story.world.gate.add_permits(1);
+    assert_eq!(story.ends(run).await, RunState::Compensated);
+
+    story.world.trouble("b/undo", [Trouble::UndoFails]);
+    let stuck = story.start([hold("b"), Do::Fail]).await;
+    assert_eq!(story.settles(stuck).await, RunState::Stuck);
+    assert!(matches!(story.ask("cancel", stuck).await, Err(OperateError::Conflict { .. })));
+    story.ask("retry", stuck).await.unwrap();
+    assert_eq!(story.ends(stuck).await, RunState::Compensated);
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_crashed_too_often_can_be_cancelled() {
+    let story = Story::new().await;
+    let run = story.start([hold("a"), Do::PanicHere]).await;
+    assert_eq!(story.settles(run).await, RunState::Stuck);
+    assert_eq!(story.cause(run).await.as_deref(), Some("crash_loop"));
+    story.ask("cancel", run).await.unwrap();
+    assert_eq!(story.ends(run).await, RunState::Cancelled, "{}", story.describe(run).await);
+    story.gave_everything_back(run).await;
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_takes_a_run_from_an_owner_that_was_heard_of_just_now() {
+    let story = Story::new().await;
+    story.world.trouble("b", [Trouble::Hang]);
+    let run = story.start([hold("a"), hold("b")]).await;
+    story.until_step(run, "b", "running").await;
+    let refused = story.ask("force", run).await;
+    assert!(matches!(refused, Err(OperateError::Conflict { state: RunState::Running, .. })), "{refused:?}");
+    story.world.gate.add_permits(1);
+    assert_eq!(story.ends(run).await, RunState::Succeeded);
+    assert_eq!(story.effects(run).await.len(), 2);
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_fault_for_a_person_pauses_and_retry_goes_on_from_the_failed_step() {
     let story = Story::new().await;
     story.world.trouble("b", [Trouble::NeedsOperator]);

@@ -141,6 +141,25 @@ async fn cancelling_a_parent_cancels_its_child_and_waits_for_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_child_that_is_cancelled_itself_turns_its_parent_back() {
+    let story = Story::new().await;
+    let run = story.start([hold("mine"), Do::Child(vec![hold("its"), Do::Wait(HOUR)])]).await;
+    story.until(run, &[RunState::Waiting]).await;
+    let child = sqlx::query_scalar("select id from engine.run where parent_id = $1")
+        .bind(run)
+        .fetch_one(&story.pool)
+        .await
+        .unwrap();
+    story.until(child, &[RunState::Waiting]).await;
+    story.ask("cancel", child).await.unwrap();
+    assert_eq!(story.ends(child).await, RunState::Cancelled);
+    story.gave_everything_back(child).await;
+    assert_eq!(story.ends(run).await, RunState::Compensated, "{}", story.describe(run).await);
+    story.gave_everything_back(run).await;
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn why_a_child_unwound_is_what_its_parent_fails_with() {
     let story = Story::new().await;
     story.world.trouble("in", [Trouble::Terminal]);

@@ -5,7 +5,7 @@ use engine::RunState;
 use crate::support::outsider::{Blow, Orders, Outsider, short_lease};
 use crate::support::slow::short_or_slow;
 use crate::support::story::Story;
-use crate::support::world::{Do, hold, touch};
+use crate::support::world::{Do, Trouble, hold, touch};
 
 /// Freezes the outsider at the point, lets the story's own workers finish the run, and thaws it.
 async fn frozen_at(point: &str) {
@@ -60,6 +60,34 @@ async fn a_process_frozen_after_its_effect_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_frozen_before_its_transaction_is_refused() {
     frozen_at("test.script/write/do/before-commit").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_cannot_renew_its_lease_gives_up_by_its_own_clock() {
+    let story = Story::with(short_lease(), None).await;
+    story.world.trouble("b", [Trouble::Hang]);
+    let run = story.start([touch("a"), hold("b"), touch("c")]).await;
+    story.until_step(run, "b", "running").await;
+    // While its row is held, the process cannot renew, and nobody can declare it dead.
+    let mut held = story.pool.begin().await.unwrap();
+    let first: uuid::Uuid = sqlx::query_scalar("select id from engine.incarnation for update")
+        .fetch_one(&mut *held)
+        .await
+        .unwrap();
+    let another =
+        "select exists (select 1 from engine.incarnation where id <> $1) and $2::text[] is not null";
+    story.until_true("the process began again as another", another, first, &[]).await;
+    let dead: bool = sqlx::query_scalar("select died_at is not null from engine.incarnation where id = $1")
+        .bind(first)
+        .fetch_one(&mut *held)
+        .await
+        .unwrap();
+    assert!(!dead, "it was told by nobody");
+    held.commit().await.unwrap();
+    assert_eq!(story.ends(run).await, RunState::Succeeded, "{}", story.describe(run).await);
+    let effects = story.effects(run).await;
+    assert!(effects.len() == 3 && effects.iter().all(|(_, held, ..)| *held), "{effects:?}");
+    story.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -30,6 +30,8 @@ pub enum Trouble {
     Hang,
     Panic,
     UndoFails,
+    /// Waits at the gate before it is undone.
+    UndoHangs,
 }
 
 impl World {
@@ -72,7 +74,7 @@ impl World {
                 self.make(step, call).await?;
                 std::future::pending::<()>().await;
             }
-            Some(Trouble::UndoFails) | None => {}
+            Some(Trouble::UndoFails | Trouble::UndoHangs) | None => {}
         }
         self.make(step, call).await?;
         Ok(format!("done {step}"))
@@ -90,6 +92,24 @@ impl Activity for Touch {
     const NAME: &'static str = "touch";
     const RETRY: Retry = Retry::times(3).starting_at(Duration::from_millis(20));
     const TIMEOUT: Duration = Duration::from_millis(1500);
+    type Env = World;
+    type Output = String;
+
+    async fn run(&self, world: &World, call: &Call) -> Result<String, Fault> {
+        world.act(&self.key, call).await
+    }
+}
+
+/// An effect that is not tried again for hours.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Later {
+    pub key: String,
+}
+
+impl Activity for Later {
+    const NAME: &'static str = "later";
+    const RETRY: Retry =
+        Retry::times(3).starting_at(Duration::from_hours(24)).at_most(Duration::from_hours(24));
     type Env = World;
     type Output = String;
 
@@ -117,8 +137,10 @@ impl Activity for Hold {
     }
 
     async fn undo(&self, world: &World, call: &Call) -> Result<(), Fault> {
-        if let Some(Trouble::UndoFails) = world.next_trouble(&format!("{}/undo", self.key)) {
-            return Err(Fault::terminal("will_not_go", "the world keeps it"));
+        match world.next_trouble(&format!("{}/undo", self.key)) {
+            Some(Trouble::UndoFails) => return Err(Fault::terminal("will_not_go", "the world keeps it")),
+            Some(Trouble::UndoHangs) => world.gate.acquire().await.expect("the gate").forget(),
+            _ => {}
         }
         let did = call.idempotency_key.replace("/undo", "/do");
         sqlx::query("update effect set held = false, undos = undos + 1 where key = $1")
@@ -141,6 +163,7 @@ impl Activity for Hold {
 pub enum Do {
     Touch(String),
     Hold(String),
+    Later(String),
     Write(String),
     Sleep(u64),
     Wait(u64),
@@ -169,6 +192,7 @@ pub struct Script {
 const PLAN: &[PlannedStep] = &[
     PlannedStep::activity("touch"),
     PlannedStep::undoable("hold"),
+    PlannedStep::activity("later"),
     PlannedStep::transact("write"),
     PlannedStep::sleep("sleep"),
     PlannedStep::wait("word"),
@@ -212,6 +236,9 @@ fn perform<'a>(does: &'a [Do], run: &'a mut Run<World>) -> BoxFuture<'a, Result<
                 }
                 Do::Hold(key) => {
                     run.step_for(key, Hold { key: key.clone() }).await?;
+                }
+                Do::Later(key) => {
+                    run.step_for(key, Later { key: key.clone() }).await?;
                 }
                 Do::Write(key) => write(run, key.clone()).await?,
                 Do::Sleep(ms) => run.sleep("sleep", Duration::from_millis(*ms)).await?,
