@@ -5,7 +5,6 @@ use api_types::{
     AccessCredential, AccessCredentialStatus, AccessCredentialType, DeliverAccessCredential,
     DeliveredAccessCredential, NewAccessCredential, Operate, Page, RotateAccessCredential, WrappedCredential,
 };
-use axum::Json;
 use axum::extract::State as Shared;
 use axum::response::Response;
 use domain::{ErrorCode, Secret};
@@ -18,6 +17,7 @@ use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::etag::{IfMatch, Tagged};
+use crate::json::Json;
 use crate::mutation::{Answer, Change, Mutation};
 use crate::paging::Paging;
 use crate::params::Params;

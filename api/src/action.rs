@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use api_types::{RunStatus, WorkflowHandle};
-use axum::Json;
 use axum::extract::{FromRequestParts, State as Shared};
 use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -24,6 +23,7 @@ use crate::caller::Caller;
 use crate::endpoint::{Endpoint, text_like};
 use crate::error::ApiError;
 use crate::etag::IfMatch;
+use crate::json::Json;
 use crate::mutation::{Answer, Change, Mutation};
 use crate::router::Route;
 use crate::state::State;

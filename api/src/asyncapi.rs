@@ -3,12 +3,12 @@
 
 use std::sync::OnceLock;
 
-use axum::Json;
 use domain::EventType;
 use domain::event::CloudEvent;
 use serde_json::{Map, Value, json};
 use utoipa::PartialSchema;
 
+use crate::json::Json;
 use crate::router::PROJECT;
 
 pub(crate) async fn serve() -> Json<&'static Value> {

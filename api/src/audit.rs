@@ -1,7 +1,6 @@
 //! `P/audit` and `A/audit`: what was done and what was refused, newest first.
 
 use api_types::{AuditActor, AuditEntry, AuditResult, Page};
-use axum::Json;
 use axum::extract::State as Shared;
 use domain::CorrelationId;
 use store::audit::{self, Entry, Filter};
@@ -12,6 +11,7 @@ use uuid::Uuid;
 use crate::caller::Caller;
 use crate::endpoint::{Endpoint, text_as, text_like, word};
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::paging::Paging;
 use crate::params::Params;
 use crate::state::State;

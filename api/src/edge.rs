@@ -20,6 +20,7 @@ use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::state::State;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -41,7 +42,7 @@ pub(crate) struct Origin {
     traceparent: Option<String>,
     /// The other end of the connection, or where our own proxies say that it is.
     pub(crate) ip: Option<IpAddr>,
-    user_agent: Option<String>,
+    user_agent: Option<HeaderValue>,
 }
 
 impl Deref for Context {
@@ -70,12 +71,17 @@ impl Origin {
         self
     }
 
+    fn user_agent(&self) -> Option<String> {
+        let told = self.user_agent.as_ref()?.to_str().ok()?;
+        Some(told.chars().take(USER_AGENT_LENGTH).collect())
+    }
+
     /// The beginning of an audit entry, before it is known who acts.
     pub(crate) fn entry(&self) -> NewEntry {
         NewEntry {
             correlation_id: self.correlation_id.to_string(),
             ip: self.ip.map(|ip| ip.to_string()),
-            user_agent: self.user_agent.clone(),
+            user_agent: self.user_agent(),
             ..NewEntry::default()
         }
     }
@@ -146,7 +152,7 @@ fn identify(request: &Request, proxies: usize) -> (Origin, Option<ApiError>) {
         correlation_id,
         traceparent: text(TRACE_PARENT).and_then(TraceParent::from_header).map(|told| told.to_string()),
         ip: address(request, proxies),
-        user_agent: text(header::USER_AGENT).map(|agent| agent.chars().take(USER_AGENT_LENGTH).collect()),
+        user_agent: headers.get(header::USER_AGENT).cloned(),
     };
     (origin, refusal)
 }
@@ -154,9 +160,10 @@ fn identify(request: &Request, proxies: usize) -> (Origin, Option<ApiError>) {
 /// Each proxy adds the address it was spoken to from; what stands further to the left, the caller may have made up.
 fn address(request: &Request, proxies: usize) -> Option<IpAddr> {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip());
-    let told = request.headers().get_all("x-forwarded-for").iter().filter_map(|value| value.to_str().ok());
-    let told: Vec<&str> = told.flat_map(|value| value.split(',')).map(str::trim).collect();
-    let ours = proxies.checked_sub(1).and_then(|further| told.iter().rev().nth(further));
+    let told =
+        request.headers().get_all("x-forwarded-for").iter().rev().filter_map(|value| value.to_str().ok());
+    let mut told = told.flat_map(|value| value.rsplit(',')).map(str::trim);
+    let ours = proxies.checked_sub(1).and_then(|further| told.nth(further));
     ours.and_then(|address| address.parse().ok()).or(peer)
 }
 
@@ -223,9 +230,9 @@ fn in_one_shape(mut answer: Response, context: &Context, wants_problem: bool) ->
         details: error.details,
     };
     let (media_type, body) = if wants_problem {
-        (PROBLEM_JSON, axum::Json(Problem::from(envelope)).into_response())
+        (PROBLEM_JSON, Json(Problem::from(envelope)).into_response())
     } else {
-        ("application/json", axum::Json(envelope).into_response())
+        ("application/json", Json(envelope).into_response())
     };
     let (mut head, _) = answer.into_parts();
     head.headers.remove(header::CONTENT_LENGTH);

@@ -8,7 +8,6 @@ pub(crate) use effective::effective;
 pub(crate) use set::set;
 
 use api_types::{Entitlement, Page};
-use axum::Json;
 use axum::extract::State as Shared;
 use domain::{ErrorCode, manifest};
 use sqlx::PgConnection;
@@ -19,6 +18,7 @@ use uuid::Uuid;
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::paging::Paging;
 use crate::params::Params;
 use crate::state::State;

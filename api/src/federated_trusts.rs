@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use api_types::{FederatedTrust, NewFederatedTrust, Operate, Page};
-use axum::Json;
 use axum::extract::State as Shared;
 use axum::response::Response;
 use domain::ErrorCode;
@@ -16,6 +15,7 @@ use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::etag::{IfMatch, Tagged};
+use crate::json::Json;
 use crate::mutation::{Answer, Change, Mutation};
 use crate::paging::Paging;
 use crate::params::Params;

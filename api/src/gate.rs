@@ -56,7 +56,7 @@ pub(crate) async fn gate(
                 let path = request.uri().path().to_owned();
                 let route = request.extensions().get::<MatchedPath>().cloned();
                 drop(request);
-                return gate.turn_away(path, route.as_ref(), &context, refusal).await;
+                return Box::pin(gate.turn_away(path, route.as_ref(), &context, refusal)).await;
             }
         };
     let allowance = gate.state.limiter.take(standing.principal.id, standing.requests_per_minute);
@@ -83,7 +83,7 @@ pub(crate) async fn gate(
         }
     };
     if let Some(code) = denial(&answer) {
-        gate.record(caller.entry(), uri.path().to_owned(), code).await;
+        Box::pin(gate.record(caller.entry(), uri.path().to_owned(), code)).await;
     }
     allowance.tell("api", answer.headers_mut());
     answer

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use api_types::Version;
-use axum::Json;
 use axum::extract::State as Shared;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::state::State;
 
 const PATIENCE: Duration = Duration::from_secs(1);

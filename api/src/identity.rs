@@ -3,6 +3,8 @@
 //!
 //! What was found is kept in memory under the token's digest, for as long as the version of authority stands still. A
 //! change made by this process is seen by the next request; one made elsewhere, within [`Authority::GLANCE`].
+//!
+//! What seldom happens is boxed, here and at the gate: every request's future would else be as large as all of it.
 
 mod authority;
 mod bearer;
@@ -65,13 +67,24 @@ impl Identity {
             && let Some(shown) = console::presented(state, headers)
         {
             shown.may(method, headers)?;
-            return self.of_session(state, &shown, context).await;
+            return Box::pin(self.of_session(state, &shown, context)).await;
         }
         let token = bearer::token(headers)?;
         let digest = bearer::digest(token);
         if let Some(standing) = self.still_known(state, &digest).await? {
             return Ok(standing);
         }
+        Box::pin(self.meet(state, token, digest, context)).await
+    }
+
+    /// Judges a token that was not seen before, or not lately.
+    async fn meet(
+        &self,
+        state: &State,
+        token: &str,
+        digest: Digest,
+        context: &Context,
+    ) -> Result<Arc<Standing>, ApiError> {
         let (subject, expires_at) = judge(state, token).await.map_err(refused)?;
         let standing = Arc::new(find(state, &subject, context).await?);
         self.remember(digest, Known { standing: standing.clone(), expires_at, judged: Instant::now() });

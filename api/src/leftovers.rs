@@ -2,13 +2,13 @@
 //! nothing, each with its owner and since when.
 
 use api_types::{Page, ResourceLeak, TeardownDebt};
-use axum::Json;
 use axum::extract::State as Shared;
 use store::resource_leaks::{self, Leak};
 use store::teardowns::{self, Debt};
 
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::paging::Paging;
 use crate::params::Params;
 use crate::state::State;

@@ -29,6 +29,7 @@ mod federated_trusts;
 mod gate;
 mod health;
 mod identity;
+mod json;
 mod leftovers;
 mod manifest_body;
 mod manifest_check;

@@ -2,13 +2,13 @@
 //! platform would say of one. Both look at nothing but what was sent.
 
 use api_types::ValidManifest;
-use axum::Json;
 use axum::extract::Request;
 use domain::manifest::{Accepted, schema};
 use serde_json::Value;
 
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::manifest_body;
 use crate::params::Params;
 

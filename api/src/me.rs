@@ -2,13 +2,13 @@
 //! remembered, so it costs no query.
 
 use api_types::{Me, MyGrant};
-use axum::Json;
 use axum::extract::State as Shared;
 use domain::Grant;
 
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::params::Params;
 use crate::state::State;
 

@@ -2,7 +2,6 @@
 //! change or take away a role that holds more than they do.
 
 use api_types::{Member, MemberPatch, NewMember, Operate, Page};
-use axum::Json;
 use axum::extract::State as Shared;
 use axum::response::Response;
 use domain::{ErrorCode, OrganizationRole, PermissionSet, ProjectRole, Scope};
@@ -15,6 +14,7 @@ use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::etag::{IfMatch, Tagged};
+use crate::json::Json;
 use crate::mutation::{Answer, Change, Mutation};
 use crate::paging::Paging;
 use crate::params::Params;

@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use api_types::{ErrorEnvelope, Problem};
-use axum::Json;
 use axum::http::Method;
 use domain::{CorrelationId, ErrorCode};
 use serde_json::Value;
@@ -26,6 +25,7 @@ use utoipa::{PartialSchema, ToSchema};
 use crate::access::Access;
 use crate::endpoint::{NamedSchema, text, text_as, text_like};
 use crate::gate::Place;
+use crate::json::Json;
 use crate::router::{ADMIN, ORGANIZATION, PROJECT, ROOT, Route, routes};
 
 /// Any route may answer these.

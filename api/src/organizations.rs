@@ -1,7 +1,6 @@
 //! `A/organizations`: the tenants.
 
 use api_types::{NewOrganization, Organization, OrganizationPatch, Page};
-use axum::Json;
 use axum::extract::State as Shared;
 use axum::response::Response;
 use domain::ErrorCode;
@@ -12,6 +11,7 @@ use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::etag::{IfMatch, Tagged};
+use crate::json::Json;
 use crate::mutation::{Answer, Change, Mutation};
 use crate::paging::Paging;
 use crate::params::Params;

@@ -25,25 +25,30 @@ impl Places {
         let known = self.projects.read().unwrap_or_else(PoisonError::into_inner).get(&project).copied();
         let org = match known {
             Some(org) => Some(org),
-            None => {
-                let mut tx = state.read().await?;
-                let org = projects::org_of(&mut tx, project).await?;
-                tx.rollback().await?;
-                org
-            }
+            None => Box::pin(self.find_project(state, project)).await?,
         };
-        let Some(org) = org else { return Ok(None) };
-        if known.is_none() {
+        Ok(org.map(|org| Scope::Project { org, project }))
+    }
+
+    async fn find_project(&self, state: &State, project: Uuid) -> Result<Option<Uuid>, ApiError> {
+        let mut tx = state.read().await?;
+        let org = projects::org_of(&mut tx, project).await?;
+        tx.rollback().await?;
+        if let Some(org) = org {
             self.projects.write().unwrap_or_else(PoisonError::into_inner).insert(project, org);
         }
-        Ok(Some(Scope::Project { org, project }))
+        Ok(org)
     }
 
     pub(crate) async fn slug(&self, state: &State, project: Uuid) -> Result<String, ApiError> {
         let known = self.slugs.read().unwrap_or_else(PoisonError::into_inner).get(&project).cloned();
-        if let Some(slug) = known {
-            return Ok(slug);
+        match known {
+            Some(slug) => Ok(slug),
+            None => Box::pin(self.find_slug(state, project)).await,
         }
+    }
+
+    async fn find_slug(&self, state: &State, project: Uuid) -> Result<String, ApiError> {
         let mut tx = state.read().await?;
         let slug = projects::slug_of(&mut tx, project).await?;
         tx.rollback().await?;
@@ -53,15 +58,17 @@ impl Places {
 
     pub(crate) async fn organization(&self, state: &State, org: Uuid) -> Result<Option<Scope>, ApiError> {
         let known = self.organizations.read().unwrap_or_else(PoisonError::into_inner).contains(&org);
-        if !known {
-            let mut tx = state.read().await?;
-            let exists = organizations::exists(&mut tx, org).await?;
-            tx.rollback().await?;
-            if !exists {
-                return Ok(None);
-            }
+        let exists = known || Box::pin(self.find_organization(state, org)).await?;
+        Ok(exists.then_some(Scope::Organization { org }))
+    }
+
+    async fn find_organization(&self, state: &State, org: Uuid) -> Result<bool, ApiError> {
+        let mut tx = state.read().await?;
+        let exists = organizations::exists(&mut tx, org).await?;
+        tx.rollback().await?;
+        if exists {
             self.organizations.write().unwrap_or_else(PoisonError::into_inner).insert(org);
         }
-        Ok(Some(Scope::Organization { org }))
+        Ok(exists)
     }
 }

@@ -10,7 +10,6 @@ pub(crate) use download::download;
 pub(crate) use pull_intent::pull_intent;
 
 use api_types::{Page, PlatformArtifact, PlatformRelease};
-use axum::Json;
 use axum::extract::{Path, State as Shared};
 use domain::ErrorCode;
 use domain::artifact::Trust;
@@ -21,6 +20,7 @@ use uuid::Uuid;
 
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::paging::Paging;
 use crate::params::Params;
 use crate::state::State;

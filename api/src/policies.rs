@@ -1,7 +1,6 @@
 //! `A/policies`: every key with its bounds and what is set for it, and setting one.
 
 use api_types::{Page, Policy, PolicyValue, SetPolicy};
-use axum::Json;
 use axum::extract::{Path, State as Shared};
 use axum::response::Response;
 use domain::{ErrorCode, PolicyKey, PolicyLayer};
@@ -14,6 +13,7 @@ use crate::caller::Caller;
 use crate::endpoint::{Endpoint, text_as};
 use crate::error::ApiError;
 use crate::etag::IfMatch;
+use crate::json::Json;
 use crate::mutation::{Answer, Change, Mutation};
 use crate::params::Params;
 use crate::state::State;

@@ -2,7 +2,6 @@
 //! and what was charged stays as it was unless it is asked to be rated again.
 
 use api_types::{Invalid, NewPrice, Page, Price, PriceMade, PriceModel};
-use axum::Json;
 use axum::extract::State as Shared;
 use axum::http::{StatusCode, header};
 use axum::response::Response;
@@ -19,6 +18,7 @@ use workflows::billing::rerate::RerateUsage;
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::mutation::{Answer, Change, Mutation};
 use crate::paging::Paging;
 use crate::params::Params;

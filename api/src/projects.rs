@@ -1,7 +1,6 @@
 //! `A/projects`: what owns every resource.
 
 use api_types::{NewProject, Page, Project, ProjectPatch};
-use axum::Json;
 use axum::extract::State as Shared;
 use axum::response::Response;
 use domain::ErrorCode;
@@ -13,6 +12,7 @@ use crate::caller::Caller;
 use crate::endpoint::{Endpoint, text_as};
 use crate::error::ApiError;
 use crate::etag::{IfMatch, Tagged};
+use crate::json::Json;
 use crate::mutation::{Answer, Change, Mutation};
 use crate::paging::Paging;
 use crate::params::Params;

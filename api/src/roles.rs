@@ -2,7 +2,6 @@
 //! hold themselves.
 
 use api_types::{NewRole, Operate, Page, Role, RolePatch};
-use axum::Json;
 use axum::extract::State as Shared;
 use axum::response::Response;
 use domain::role::is_built_in;
@@ -15,6 +14,7 @@ use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::etag::{IfMatch, Tagged};
+use crate::json::Json;
 use crate::mutation::{Answer, Change, Mutation};
 use crate::paging::Paging;
 use crate::params::Params;

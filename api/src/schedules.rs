@@ -1,7 +1,6 @@
 //! `A/schedules`: what starts by itself, and running, pausing or resuming it by hand.
 
 use api_types::{MissedTicks, Operate, Overlap, Page, Schedule, ScheduleResult, WorkflowHandle};
-use axum::Json;
 use axum::extract::{Path, State as Shared};
 use axum::http::{StatusCode, header};
 use axum::response::Response;
@@ -13,6 +12,7 @@ use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::etag::{IfMatch, Tagged};
+use crate::json::Json;
 use crate::mutation::{Answer, Change, Mutation};
 use crate::params::Params;
 use crate::state::State;

@@ -2,7 +2,6 @@
 //! from the next verification on.
 
 use api_types::{NewSigningKey, Operate, Page, SigningKey};
-use axum::Json;
 use axum::extract::State as Shared;
 use axum::response::Response;
 use clients::trust::PublicKey;
@@ -14,6 +13,7 @@ use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::etag::{IfMatch, Tagged};
+use crate::json::Json;
 use crate::mutation::{Answer, Change, Mutation};
 use crate::paging::Paging;
 use crate::params::Params;

@@ -7,7 +7,6 @@ mod moment;
 mod timeline;
 
 use api_types::{Page, TraceEntry};
-use axum::Json;
 use axum::extract::{Path, State as Shared};
 use domain::{CorrelationId, ErrorCode};
 
@@ -15,6 +14,7 @@ use self::moment::Moment;
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::paging::Paging;
 use crate::params::Params;
 use crate::state::State;

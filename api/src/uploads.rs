@@ -5,7 +5,6 @@
 use std::time::Duration;
 
 use api_types::UploadProgress;
-use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Request, State as Shared};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -18,6 +17,7 @@ use store::publish_intents::{self, OpenUpload};
 
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::state::State;
 
 const OFFSET: &str = "upload-offset";

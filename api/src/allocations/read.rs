@@ -1,7 +1,6 @@
 //! `GET P/allocations`, `/{id}` and `GET A/allocations`. In a project, only its own are there.
 
 use api_types::{Allocation, Page};
-use axum::Json;
 use axum::extract::State as Shared;
 use domain::{AllocationStatus, ErrorCode};
 use store::allocations::{self as table, Filter};
@@ -13,6 +12,7 @@ use crate::caller::Caller;
 use crate::endpoint::{Endpoint, text_as};
 use crate::error::ApiError;
 use crate::etag::Tagged;
+use crate::json::Json;
 use crate::paging::Paging;
 use crate::params::Params;
 use crate::path::Id;

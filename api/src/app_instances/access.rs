@@ -2,7 +2,6 @@
 //! from elsewhere a tunnel leads there.
 
 use api_types::{InstanceAccess, InstanceEndpoint};
-use axum::Json;
 use axum::extract::State as Shared;
 use domain::ErrorCode;
 use node_protocol::{Health, WorkloadReport};
@@ -15,6 +14,7 @@ use super::{found, node_of};
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::params::Params;
 use crate::path::Id;
 use crate::state::State;

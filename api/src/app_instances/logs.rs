@@ -6,7 +6,6 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use api_types::InstanceLogs;
-use axum::Json;
 use axum::extract::State as Shared;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -27,6 +26,7 @@ use super::{found, node_of};
 use crate::caller::Caller;
 use crate::endpoint::{Endpoint, switch, text_as, text_like, whole_number};
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::node_question::{Question, silent};
 use crate::params::Params;
 use crate::path::Id;

@@ -1,7 +1,6 @@
 //! `GET P/app-instances/{id}/members`: the parts of the instance, as its node saw them last.
 
 use api_types::{InstanceMember, Page};
-use axum::Json;
 use axum::extract::State as Shared;
 use domain::{ErrorCode, NodeStatus};
 use node_protocol::{Health, WorkloadReport, WorkloadState};
@@ -13,6 +12,7 @@ use super::{found, node_of};
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::params::Params;
 use crate::path::Id;
 use crate::state::State;

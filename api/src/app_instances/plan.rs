@@ -5,7 +5,6 @@ use api_types::{
     EffectiveInstance, InstanceArtifact, InstancePlan, InstancePlanStep, InstancePrice, NewAppInstance,
     PlanInstance, PlannedAction,
 };
-use axum::Json;
 use axum::extract::State as Shared;
 use domain::placement::Grant;
 use domain::{ControlPlaneScope, ErrorCode, OperatingMode, RuntimeBackend, UsageSource, hourly};
@@ -23,6 +22,7 @@ use super::{found, newer, place};
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::node_agent::Said;
 use crate::params::Params;
 use crate::path::Id;

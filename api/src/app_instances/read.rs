@@ -1,7 +1,6 @@
 //! `GET P/app-instances` and `/{id}`.
 
 use api_types::{AppInstance, Page};
-use axum::Json;
 use axum::extract::State as Shared;
 use domain::{ErrorCode, InstanceStatus};
 use store::app_instances::{self as table, Filter};
@@ -12,6 +11,7 @@ use crate::caller::Caller;
 use crate::endpoint::{Endpoint, text_as, word, words};
 use crate::error::ApiError;
 use crate::etag::Tagged;
+use crate::json::Json;
 use crate::paging::Paging;
 use crate::params::Params;
 use crate::path::Id;

@@ -1,7 +1,6 @@
 //! `GET P/app-instances/{id}/receipt`: that the instance left nothing behind, with all it takes to check it elsewhere.
 
 use api_types::TeardownReceipt;
-use axum::Json;
 use axum::extract::State as Shared;
 use domain::ErrorCode;
 use node_protocol::Signed;
@@ -11,6 +10,7 @@ use super::found;
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::params::Params;
 use crate::path::Id;
 use crate::state::State;

@@ -2,7 +2,6 @@
 //! names say is secret is hidden; secrets themselves are never in it.
 
 use api_types::RenderedInstance;
-use axum::Json;
 use axum::extract::State as Shared;
 use domain::{ErrorCode, compose, yaml};
 use store::app_instance_releases;
@@ -11,6 +10,7 @@ use super::found;
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::params::Params;
 use crate::path::Id;
 use crate::state::State;

@@ -1,7 +1,6 @@
 //! `GET P/app-instances/{id}/events` and `/operations`: what was told of the instance, and the runs that acted on it.
 
 use api_types::{Page, WorkflowRun};
-use axum::Json;
 use axum::extract::State as Shared;
 use domain::ErrorCode;
 use domain::event::CloudEvent;
@@ -13,6 +12,7 @@ use super::found;
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::paging::Paging;
 use crate::params::Params;
 use crate::path::Id;

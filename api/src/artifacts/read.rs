@@ -1,7 +1,6 @@
 //! `GET P/app-artifacts` and `/{id}`.
 
 use api_types::{Artifact, Page};
-use axum::Json;
 use axum::extract::State as Shared;
 use domain::artifact::{Channel, Lifecycle, Trust};
 use domain::{Digest, ErrorCode};
@@ -13,6 +12,7 @@ use crate::caller::Caller;
 use crate::endpoint::{Endpoint, text_like, word};
 use crate::error::ApiError;
 use crate::etag::Tagged;
+use crate::json::Json;
 use crate::paging::Paging;
 use crate::params::Params;
 use crate::path::Id;

@@ -1,7 +1,6 @@
 //! `GET /billing/ledger` and `/balance`: what was charged, entry by entry, and what is left.
 
 use api_types::{Balance, Ledger};
-use axum::Json;
 use axum::extract::State as Shared;
 use axum::http::HeaderMap;
 use domain::{ErrorCode, PolicyKey};
@@ -14,6 +13,7 @@ use super::{Whose, rated_until};
 use crate::caller::Caller;
 use crate::endpoint::{Endpoint, text_as};
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::paging::Paging;
 use crate::params::Params;
 use crate::prices::shown;

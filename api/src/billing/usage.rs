@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use api_types::{Page, UsageItem, UsagePage, UsageRecord, UsageSum, UsageWindow};
-use axum::Json;
 use axum::extract::State as Shared;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
@@ -21,6 +20,7 @@ use super::{Whose, rated_until};
 use crate::caller::Caller;
 use crate::endpoint::{Endpoint, text_as, word};
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::paging::Paging;
 use crate::params::Params;
 use crate::state::State;

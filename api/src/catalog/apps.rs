@@ -2,7 +2,6 @@
 //! of apps that have one.
 
 use api_types::{CatalogApp, Page};
-use axum::Json;
 use axum::extract::{Path, State as Shared};
 use domain::ErrorCode;
 use serde_json::Value;
@@ -15,6 +14,7 @@ use crate::caller::Caller;
 use crate::endpoint::{Endpoint, switch, text_as};
 use crate::error::ApiError;
 use crate::etag::Tagged;
+use crate::json::Json;
 use crate::paging::Paging;
 use crate::params::Params;
 use crate::state::State;

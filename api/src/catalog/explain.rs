@@ -1,6 +1,5 @@
 //! `GET /apps/catalog/{slug}/versions/{version}/explain`: what a version needs and gives, from its manifest alone.
 
-use axum::Json;
 use axum::extract::State as Shared;
 use domain::ErrorCode;
 use domain::explanation::Explanation;
@@ -10,6 +9,7 @@ use super::VersionKey;
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::params::Params;
 use crate::state::State;
 

@@ -1,7 +1,6 @@
 //! `GET /apps/catalog/{slug}/versions/{version}/gates`: for every action, where it leads and which of its gates is red.
 
 use api_types::{VersionGates, VersionTransition};
-use axum::Json;
 use axum::extract::State as Shared;
 use domain::version_gate::{Check, Facts, gates as judged, red};
 use domain::{ErrorCode, Permission, Scope, VersionAction, VersionStatus};
@@ -12,6 +11,7 @@ use super::VersionKey;
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::params::Params;
 use crate::state::State;
 

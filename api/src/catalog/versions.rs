@@ -1,7 +1,6 @@
 //! `GET /apps/catalog/{slug}/versions` and `/{version}`.
 
 use api_types::{AppVersion, Page, VersionCanary};
-use axum::Json;
 use axum::extract::{Path, State as Shared};
 use domain::{ErrorCode, Permission, Scope, VersionStatus};
 use store::{app_versions as table, entitlements};
@@ -13,6 +12,7 @@ use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::etag::Tagged;
+use crate::json::Json;
 use crate::paging::Paging;
 use crate::params::Params;
 use crate::state::State;

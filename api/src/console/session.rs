@@ -1,7 +1,6 @@
 //! A session: a secret in the browser's cookie, its digest in a row. The token that guards changes is derived from the
 //! same secret, so only a page of this very origin, which may ask for it, can send it.
 
-use axum::Json;
 use axum::extract::State as Shared;
 use axum::http::{HeaderMap, Method, header};
 use axum::response::{IntoResponse, Response};
@@ -15,6 +14,7 @@ use store::console_sessions::{self, Session};
 
 use super::cookie;
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::state::State;
 
 const CSRF_HEADER: &str = "x-csrf-token";

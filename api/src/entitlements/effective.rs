@@ -1,7 +1,6 @@
 //! `GET P/apps/entitlements/{slug}/effective`: what is left when every layer has had its say, and who took away what.
 
 use api_types::{EffectiveEntitlement, ModeAndScope};
-use axum::Json;
 use axum::extract::{Path, State as Shared};
 use domain::ErrorCode;
 use domain::entitlement::{Layer, narrow};
@@ -14,6 +13,7 @@ use super::{BLOCKED, manifest_of, place};
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::params::Params;
 use crate::state::State;
 

@@ -1,6 +1,5 @@
 //! Pages of events, oldest first. A page holds only events that have their number, so the next one misses nothing.
 
-use axum::Json;
 use axum::extract::State as Shared;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
@@ -13,6 +12,7 @@ use super::stream;
 use crate::caller::Caller;
 use crate::endpoint::{Endpoint, text_as, text_like, word, words};
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::paging::Paging;
 use crate::params::Params;
 use crate::pass::Pass;

@@ -32,6 +32,10 @@ impl Authority {
         if let Some(version) = self.fresh() {
             return Ok(version);
         }
+        Box::pin(self.look(state)).await
+    }
+
+    async fn look(&self, state: &State) -> Result<i64, ApiError> {
         let _alone = self.looking.lock().await;
         if let Some(version) = self.fresh() {
             return Ok(version);

@@ -14,7 +14,7 @@ impl Leftover {
     pub(crate) async fn end(&self) {
         let left = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(tx) = left
-            && let Err(error) = tx.rollback().await
+            && let Err(error) = Box::pin(tx.rollback()).await
         {
             tracing::debug!(%error, "a transaction ended with its connection");
         }

@@ -1,7 +1,6 @@
 //! `POST /internal/v1/nodes/{id}/heartbeat`: the node lives, and this is what runs there, which is also how the time of
 //! instances is counted. An older report than the one that is kept changes nothing.
 
-use axum::Json;
 use axum::extract::State as Shared;
 use domain::NodeStatus;
 use node_protocol::{Heartbeat, HeartbeatAnswer, Signed, WorkloadReport, WorkloadState};
@@ -11,6 +10,7 @@ use super::{HEARTBEAT_SECONDS, Said};
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::state::State;
 
 pub(crate) fn heartbeat() -> Endpoint {

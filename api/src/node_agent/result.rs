@@ -1,7 +1,6 @@
 //! `POST /internal/v1/nodes/{id}/tasks/{task_id}/progress|result`. A result and the signal to the run that waits for it
 //! are one commit; told again, it changes nothing.
 
-use axum::Json;
 use axum::extract::State as Shared;
 use axum::http::StatusCode;
 use domain::{ErrorCode, TaskStatus};
@@ -18,6 +17,7 @@ use super::{LEASE, Said, TaskId};
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::state::State;
 
 #[derive(Serialize, Deserialize, ToSchema)]

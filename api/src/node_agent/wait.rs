@@ -1,6 +1,5 @@
 //! `GET /internal/v1/nodes/{id}/tasks/wait`: the next task, signed here and now, or nothing when the time is up.
 
-use axum::Json;
 use axum::extract::State as Shared;
 use chrono::TimeDelta;
 use clients::seal::Sealer;
@@ -15,6 +14,7 @@ use super::LEASE;
 use crate::caller::Caller;
 use crate::endpoint::{Endpoint, text_like};
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::params::Params;
 use crate::state::State;
 use crate::wait::{self as waits, LONGEST};

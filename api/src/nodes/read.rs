@@ -1,7 +1,6 @@
 //! `GET A/nodes` and `/{id}`.
 
 use api_types::{Node, Page};
-use axum::Json;
 use axum::extract::State as Shared;
 use domain::ErrorCode;
 use store::nodes as table;
@@ -10,6 +9,7 @@ use super::shown;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::etag::Tagged;
+use crate::json::Json;
 use crate::paging::Paging;
 use crate::params::Params;
 use crate::path::Id;

@@ -1,13 +1,13 @@
 //! `GET /api/v1/apps/registry`: where images go, and by which rules.
 
 use api_types::RegistryInfo;
-use axum::Json;
 use axum::extract::State as Shared;
 use domain::{PolicyKey, artifact};
 use store::policies::{self, Subject};
 
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::params::Params;
 use crate::state::State;
 

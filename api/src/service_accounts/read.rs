@@ -1,7 +1,6 @@
 //! `GET P/service-accounts` and `/{id}`.
 
 use api_types::{Page, ServiceAccount};
-use axum::Json;
 use axum::extract::State as Shared;
 use domain::ErrorCode;
 use store::{service_account_keys, service_accounts as table};
@@ -11,6 +10,7 @@ use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::etag::Tagged;
+use crate::json::Json;
 use crate::paging::Paging;
 use crate::params::Params;
 use crate::path::Id;

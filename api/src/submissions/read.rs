@@ -1,7 +1,6 @@
 //! `GET A/apps/submissions`, `P/apps/submissions` and `A/apps/submissions/{id}`.
 
 use api_types::{Page, Submission, SubmissionDetail};
-use axum::Json;
 use axum::extract::State as Shared;
 use domain::ErrorCode;
 use domain::json_diff::differences;
@@ -15,6 +14,7 @@ use crate::caller::Caller;
 use crate::endpoint::{Endpoint, text_like, word};
 use crate::error::ApiError;
 use crate::etag::Tagged;
+use crate::json::Json;
 use crate::paging::Paging;
 use crate::params::Params;
 use crate::path::Id;

@@ -1,7 +1,6 @@
 //! `GET P/webhooks/{id}/deliveries` and `POST …/replay`: what was sent and what was not, and sending it again.
 
 use api_types::{Page, ReplayWebhook, WebhookDelivery, WebhookReplayed};
-use axum::Json;
 use axum::extract::State as Shared;
 use axum::response::Response;
 use domain::ErrorCode;
@@ -14,6 +13,7 @@ use super::{held, place};
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::mutation::{Answer, Change, Mutation};
 use crate::paging::Paging;
 use crate::params::Params;

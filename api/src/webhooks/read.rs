@@ -1,7 +1,6 @@
 //! `GET P/webhooks` and `/{id}`. Secrets are not shown.
 
 use api_types::{Page, Webhook};
-use axum::Json;
 use axum::extract::State as Shared;
 use domain::ErrorCode;
 use store::webhooks as table;
@@ -11,6 +10,7 @@ use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::etag::Tagged;
+use crate::json::Json;
 use crate::paging::Paging;
 use crate::params::Params;
 use crate::path::Id;

@@ -2,7 +2,6 @@
 //! one verdict per run; with `dry_run` nothing changes.
 
 use api_types::{BulkRetry, BulkRetryFilter, BulkRetryReport, BulkVerdict, Verdict};
-use axum::Json;
 use axum::extract::State as Shared;
 use axum::response::{IntoResponse, Response};
 use domain::{ErrorCode, Scope};
@@ -14,6 +13,7 @@ use uuid::Uuid;
 use super::present;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::mutation::{Answer, Change, Mutation};
 use crate::state::State;
 

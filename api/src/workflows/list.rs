@@ -3,7 +3,6 @@
 use std::fmt::Display;
 
 use api_types::{Page, RunStatus, StuckCode, WorkflowRun};
-use axum::Json;
 use axum::extract::State as Shared;
 use domain::{CorrelationId, Scope};
 use engine::inspect::{RunFilter, runs};
@@ -16,6 +15,7 @@ use super::{covers, present};
 use crate::caller::Caller;
 use crate::endpoint::{Endpoint, text_as, text_like, word, words};
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::paging::Paging;
 use crate::params::Params;
 use crate::state::State;

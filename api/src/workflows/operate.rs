@@ -1,7 +1,6 @@
 //! `POST …/workflows/{id}/retry|resume|pause|cancel`: an operator asks, the engine decides, one transaction.
 
 use api_types::{Operate, Operated};
-use axum::Json;
 use axum::extract::State as Shared;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -16,6 +15,7 @@ use super::{find, present, show};
 use crate::endpoint::{Endpoint, text_like};
 use crate::error::ApiError;
 use crate::etag::IfMatch;
+use crate::json::Json;
 use crate::mutation::{Answer, Change, Mutation};
 use crate::path::RunId;
 use crate::state::State;
