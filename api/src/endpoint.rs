@@ -167,8 +167,8 @@ impl Endpoint {
         self
     }
 
-    /// What is sent proves who may send it, as a long address or a shared secret does: once it was accepted, it does not count
-    /// as a stranger's.
+    /// What is sent proves who may send it, as a signature, a long address or a shared secret does: once it was accepted, it
+    /// does not count as a stranger's. A thousand nodes may share an address.
     pub(crate) fn proves_itself(mut self) -> Endpoint {
         self.proves_itself = true;
         self

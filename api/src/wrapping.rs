@@ -2,7 +2,6 @@
 //! expired and unknown tokens are told alike. Requests, answers and errors have Vault's shape, so that its clients work.
 
 use api_types::{UnwrapRequest, VaultAnswer, VaultErrors};
-use axum::Json;
 use axum::extract::{Request, State as Shared};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -17,6 +16,7 @@ use crate::body;
 use crate::edge::{Context, OwnShape};
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::state::State;
 use crate::strangers;
 
@@ -41,6 +41,7 @@ where
     Endpoint::new(name, summary, handler)
         .body::<UnwrapRequest>()
         .of_another_protocol()
+        .proves_itself()
         .header("X-Vault-Token", "The wrapping token; `Authorization: Bearer` will do as well.")
         .answers::<VaultErrors>(400, "The token was used, has expired, or never was.")
         .answers::<VaultErrors>(500, "The platform failed.")

@@ -69,6 +69,25 @@ async fn strangers_may_ask_so_often_from_one_address_whatever_they_show() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_proves_itself_is_not_a_strangers_once_it_was_accepted() {
+    let story = Story::new().await;
+    let http = Http::with(&story, |state| state.limiting_strangers(2)).await;
+    let made = service_accounts::make(&http, json!({ "name": "pipeline" })).await;
+    let proof = json!({
+        "service_account_id": made["id"], "key_id": made["key_id"], "private_key_pem": made["private_key_pem"],
+    });
+    let from = "192.0.2.7:4000";
+    for _ in 0..5 {
+        ask(&http, from, Method::POST, TOKEN, &[], proof.clone()).await.with(200);
+    }
+    let unproven = json!({ "service_account_id": made["id"], "key_id": "k", "assertion": "x" });
+    for expected in [401, 401, 429] {
+        ask(&http, from, Method::POST, TOKEN, &[], unproven.clone()).await.with(expected);
+    }
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_a_proxy_of_ours_says_of_an_address_is_believed_and_nothing_else() {
     let story = Story::new().await;
     let http = Http::with(&story, |state| state.limiting_strangers(1).behind_proxies(1)).await;

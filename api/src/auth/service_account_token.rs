@@ -4,7 +4,6 @@
 //! signature look alike.
 
 use api_types::{AccessToken, ServiceAccountTokenRequest};
-use axum::Json;
 use axum::extract::{FromRequest, Request, State as Shared};
 use axum::response::{IntoResponse, Response};
 use clients::TokenFault;
@@ -20,6 +19,7 @@ use crate::edge::Context;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::identity::refused;
+use crate::json::Json;
 use crate::state::State;
 use crate::strangers;
 
@@ -27,6 +27,7 @@ const ACTION: &str = "issue_service_account_token";
 
 pub(crate) fn service_account_token() -> Endpoint {
     Endpoint::new(ACTION, "A short-lived token for the holder of a service account's key", token)
+        .proves_itself()
         .body::<ServiceAccountTokenRequest>()
         .exactly_one_of::<ServiceAccountTokenRequest>(&["assertion", "private_key_pem"])
         .answers::<AccessToken>(200, "The token.")

@@ -2,10 +2,10 @@
 //! service account that a federated trust names. Requests and errors have the shape of RFC 6749.
 
 use api_types::{AccessToken, OAuthError, TokenExchangeRequest};
+use axum::Form;
 use axum::extract::{FromRequest, Request, State as Shared};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use axum::{Form, Json};
 use clients::TokenFault;
 use clients::oidc::OidcClaims;
 use domain::ErrorCode;
@@ -21,6 +21,7 @@ use crate::body;
 use crate::edge::{Context, OwnShape};
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::state::State;
 use crate::strangers;
 
@@ -32,6 +33,7 @@ const SUBJECT_TYPES: [&str; 2] =
 
 pub(crate) fn token_exchange() -> Endpoint {
     Endpoint::new(ACTION, "A short-lived token in exchange for an outside issuer's (RFC 8693)", exchange)
+        .proves_itself()
         .form::<TokenExchangeRequest>()
         .answers::<AccessToken>(200, "The token; it lives at most 15 minutes.")
         .answers::<OAuthError>(

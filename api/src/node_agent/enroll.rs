@@ -1,6 +1,5 @@
 //! `POST /internal/v1/nodes/enroll`: the one-time token is used up and the node's own key registered, in one transaction.
 
-use axum::Json;
 use axum::extract::State as Shared;
 use domain::{ActorType, ErrorCode};
 use node_protocol::{Enrol, Enrolled, PublicKey};
@@ -11,6 +10,7 @@ use super::Said;
 use crate::edge::Context;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::nodes::hash;
 use crate::state::State;
 use crate::strangers;
@@ -19,6 +19,7 @@ const ACTION: &str = "enroll_node";
 
 pub(crate) fn enroll() -> Endpoint {
     Endpoint::new(ACTION, "Register a node's own key with its one-time token", register)
+        .proves_itself()
         .body::<Enrol>()
         .answers::<Enrolled>(200, "Who the node is, and by which keys it believes tasks.")
         .refuses(&[ErrorCode::TokenInvalid])

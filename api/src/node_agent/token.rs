@@ -1,7 +1,6 @@
 //! `POST /internal/v1/nodes/{id}/token`: a short token for whoever proves the node's key. An unknown node, an unknown key
 //! and a wrong signature look alike.
 
-use axum::Json;
 use axum::extract::State as Shared;
 use axum::response::{IntoResponse, Response};
 use chrono::TimeDelta;
@@ -20,6 +19,7 @@ use crate::edge::Context;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::identity::refused;
+use crate::json::Json;
 use crate::path::Id;
 use crate::state::State;
 use crate::strangers;
@@ -31,6 +31,7 @@ const LIFETIME: TimeDelta = TimeDelta::minutes(15);
 
 pub(crate) fn token() -> Endpoint {
     Endpoint::new(ACTION, "A short-lived token for the holder of a node's key", issue)
+        .proves_itself()
         .body::<GetToken>()
         .answers::<NodeToken>(200, "The token.")
         .refuses(&[ErrorCode::TokenInvalid, ErrorCode::TokenExpired, ErrorCode::TokenScopeInvalid])

@@ -3,7 +3,6 @@
 //! answers and errors have the shape of Docker's token protocol.
 
 use api_types::{RegistryError, RegistryErrors, RegistryToken};
-use axum::Json;
 use axum::extract::{Query, State as Shared};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -19,6 +18,7 @@ use uuid::Uuid;
 use crate::edge::{Context, OwnShape};
 use crate::endpoint::{Endpoint, text};
 use crate::error::ApiError;
+use crate::json::Json;
 use crate::state::State;
 use crate::strangers;
 
@@ -30,6 +30,7 @@ const PUSH: [Action; 2] = [Action::Pull, Action::Push];
 pub(crate) fn token() -> Endpoint {
     Endpoint::new(ACTION, "A token for the image registry, for an intent's credential", issue)
         .of_another_protocol()
+        .proves_itself()
         .query("service", text(), "The registry that asks.")
         .query("scope", text(), "`repository:NAME:ACTIONS`; may be repeated, and absent for a mere login.")
         .query("account", text(), "Ignored: the credential says who asks.")
