@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::io::Write;
+use std::ops::Range;
 
 use serde::Serialize;
 use tracing::field::{Field, Visit};
@@ -59,99 +60,140 @@ where
                 line.add(fields);
             }
         }
-        let _ = self.writer.make_writer_for(event.metadata()).write_all(line.end().as_bytes());
+        let _ = self.writer.make_writer_for(event.metadata()).write_all(&line.end());
     }
 }
 
-/// Names and their values as JSON.
-#[derive(Default)]
-struct Fields(Vec<(&'static str, String)>);
+/// Names, and where their values lie as JSON in one text: a text of its own for each would be many small allocations a line.
+struct Fields {
+    json: Vec<u8>,
+    places: Vec<(&'static str, Range<usize>)>,
+}
+
+impl Default for Fields {
+    fn default() -> Fields {
+        Fields { json: Vec::with_capacity(256), places: Vec::with_capacity(12) }
+    }
+}
 
 impl Fields {
-    fn set(&mut self, field: &Field, value: &(impl Serialize + ?Sized)) {
-        let value = serde_json::to_string(value).unwrap_or_default();
-        match self.0.iter_mut().find(|(name, _)| *name == field.name()) {
-            Some(known) => known.1 = value,
-            None => self.0.push((field.name(), value)),
+    /// What is said again counts; what was said before stays in the text, unused.
+    fn set(&mut self, field: &Field, write: impl FnOnce(&mut Vec<u8>)) {
+        // For collectors of traces, not for readers of logs.
+        if field.name().starts_with("otel.") {
+            return;
+        }
+        let from = self.json.len();
+        write(&mut self.json);
+        let place = from..self.json.len();
+        match self.places.iter_mut().find(|(name, _)| *name == field.name()) {
+            Some(known) => known.1 = place,
+            None => self.places.push((field.name(), place)),
         }
     }
 
+    fn values(&self) -> impl Iterator<Item = (&'static str, &[u8])> {
+        self.places.iter().map(|(name, place)| (*name, &self.json[place.clone()]))
+    }
+
     /// A record of the `log` crate brings its own target and place along as fields.
-    fn take_foreign_target(&mut self) -> Option<String> {
-        let at = self.0.iter().position(|(name, _)| *name == "log.target")?;
-        let target = self.0.swap_remove(at).1;
-        self.0.retain(|(name, _)| !name.starts_with("log."));
+    fn take_foreign_target(&mut self) -> Option<Range<usize>> {
+        let at = self.places.iter().position(|(name, _)| *name == "log.target")?;
+        let target = self.places.swap_remove(at).1;
+        self.places.retain(|(name, _)| !name.starts_with("log."));
         Some(target)
+    }
+}
+
+fn put_json(json: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
+    let _ = serde_json::to_writer(json, value);
+}
+
+/// Most values need no escapes; then what was formatted already is their JSON.
+fn put_formatted(json: &mut Vec<u8>, value: fmt::Arguments<'_>) {
+    let from = json.len();
+    json.push(b'"');
+    let _ = json.write_fmt(value);
+    if json[from + 1..].iter().all(|byte| *byte >= b' ' && !matches!(byte, b'"' | b'\\')) {
+        json.push(b'"');
+    } else {
+        let raw = json.split_off(from);
+        put_json(json, String::from_utf8_lossy(&raw[1..]).as_ref());
     }
 }
 
 impl Visit for Fields {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        // For collectors of traces, not for readers of logs.
-        if !field.name().starts_with("otel.") {
-            self.set(field, &format!("{value:?}"));
-        }
+        self.set(field, |json| put_formatted(json, format_args!("{value:?}")));
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        if !field.name().starts_with("otel.") {
-            self.set(field, value);
-        }
+        self.set(field, |json| put_json(json, value));
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.set(field, &value);
+        self.set(field, |json| put_json(json, &value));
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.set(field, &value);
+        self.set(field, |json| put_json(json, &value));
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.set(field, &value);
+        self.set(field, |json| put_json(json, &value));
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
-        self.set(field, &value);
+        self.set(field, |json| put_json(json, &value));
     }
 }
 
 /// A line as it is written, and the names that are in it.
 struct Line {
-    text: String,
+    json: Vec<u8>,
     names: Vec<&'static str>,
 }
 
 impl Line {
     fn begin(event: &Event<'_>, said: &mut Fields) -> Line {
-        let mut line = Line { text: String::with_capacity(512), names: vec!["timestamp"] };
-        line.text.push_str("{\"timestamp\":\"");
-        let _ = SystemTime.format_time(&mut Writer::new(&mut line.text));
-        line.text.push('"');
-        line.put("level", &format!("\"{}\"", event.metadata().level()));
-        let own = || serde_json::to_string(event.metadata().target()).unwrap_or_default();
-        line.put("target", &said.take_foreign_target().unwrap_or_else(own));
+        let mut time = String::with_capacity(32);
+        let _ = SystemTime.format_time(&mut Writer::new(&mut time));
+        let mut line = Line { json: Vec::with_capacity(512), names: Vec::with_capacity(24) };
+        let _ = write!(line.json, "{{\"timestamp\":\"{time}\",\"level\":\"{}\"", event.metadata().level());
+        line.names.extend(["timestamp", "level"]);
+        match said.take_foreign_target() {
+            Some(target) => line.put("target", &said.json[target]),
+            None => {
+                line.name("target");
+                put_json(&mut line.json, event.metadata().target());
+            }
+        }
         line
     }
 
     fn add(&mut self, fields: &Fields) {
-        for (name, value) in &fields.0 {
-            if !self.names.contains(name) {
+        for (name, value) in fields.values() {
+            if !self.names.contains(&name) {
                 self.put(name, value);
             }
         }
     }
 
-    fn put(&mut self, name: &'static str, value: &str) {
+    fn put(&mut self, name: &'static str, value: &[u8]) {
+        self.name(name);
+        self.json.extend_from_slice(value);
+    }
+
+    fn name(&mut self, name: &'static str) {
         self.names.push(name);
-        for part in [",\"", name, "\":", value] {
-            self.text.push_str(part);
+        for part in [",\"", name, "\":"] {
+            self.json.extend_from_slice(part.as_bytes());
         }
     }
 
-    fn end(mut self) -> String {
-        self.text.push_str("}\n");
-        self.text
+    fn end(mut self) -> Vec<u8> {
+        self.json.extend_from_slice(b"}\n");
+        self.json
     }
 }
 
@@ -189,13 +231,14 @@ mod tests {
                 tracing::info_span!("request", correlation_id = "c-1", otel.kind = "server").entered();
             let step = tracing::info_span!("step", step = "none", project_id = Empty).entered();
             step.record("step", "launch").record("project_id", "p\"1");
-            tracing::warn!(attempt = 2, "again");
+            tracing::warn!(attempt = 2, asked = ?"a \"b\"", "again");
         });
         let line: Value = serde_json::from_slice(&kept.0.lock().unwrap()).unwrap();
         let expected = [
             ("correlation_id", "c-1"),
             ("step", "launch"),
             ("project_id", "p\"1"),
+            ("asked", r#""a \"b\"""#),
             ("message", "again"),
             ("level", "WARN"),
         ];
