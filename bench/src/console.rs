@@ -44,6 +44,8 @@ struct Seen {
     long_run_drawn: Vec<f64>,
     /// Milliseconds between two pictures while the long run is scrolled.
     frames: Vec<f64>,
+    /// The same of a page that is only as many lines of words.
+    bare_frames: Vec<f64>,
     /// Milliseconds of everything that held the page for more than fifty, meanwhile.
     long_tasks: Vec<f64>,
 }
@@ -185,7 +187,13 @@ fn figures(seen: &Seen, steps: u64) -> Vec<Figure> {
             value: percentile(&seen.frames, 95.0),
             unit: "ms",
             bar: Bar::AtMost(20.0),
-            beside: format!("{} frames of {LONG_RUN} steps that still tick", seen.frames.len()),
+            beside: format!(
+                "{} frames of {LONG_RUN} steps that still tick, median {:.0} ms; of as many bare lines p95 {:.0} ms, median {:.0} ms",
+                seen.frames.len(),
+                median(&seen.frames),
+                percentile(&seen.bare_frames, 95.0),
+                median(&seen.bare_frames)
+            ),
         },
         Figure {
             name: "long tasks while scrolling",
