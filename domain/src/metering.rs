@@ -21,6 +21,8 @@ pub const ALLOCATION_SECONDS: &str = "allocation_seconds";
 
 /// The most that one record may say.
 pub const MOST: i64 = 1_000_000_000_000;
+/// So many windows are settled by one look at most, however long ago the last one was; the next goes on from there.
+pub const WINDOWS_A_LOOK: i64 = 120;
 
 /// What the usage is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
@@ -121,17 +123,22 @@ impl Meter {
     }
 
     /// Settles the time up to the look, and answers what is complete. `trusts` is the longest time between two looks of
-    /// which anything is believed. A clock that went back settles nothing.
+    /// which anything is believed. A clock that went back settles nothing; a meter that is far behind is moved on by
+    /// [`WINDOWS_A_LOOK`], and still [`Meter::is_behind`].
     pub fn look(&mut self, look: Look, trusts: Option<TimeDelta>, width_seconds: i64) -> Vec<Counted> {
         let mut complete = Vec::new();
-        let until = whole(look.at);
+        let mut until = whole(look.at);
         let counts = self.running && look.running;
         let believed = trusts.is_none_or(|longest| until - self.metered_until <= longest);
         self.running = look.running;
         if until <= self.metered_until {
             return complete;
         }
-        let mut from = if counts && believed { self.metered_until } else { until };
+        let mut from = until;
+        if counts && believed {
+            from = self.metered_until;
+            until = until.min(from + TimeDelta::seconds(width_seconds.max(1) * WINDOWS_A_LOOK));
+        }
         while from < until {
             self.leave_window_before(from, width_seconds, &mut complete);
             let end = Window::of(from, width_seconds).end.min(until);
@@ -141,6 +148,11 @@ impl Meter {
         self.leave_window_before(until, width_seconds, &mut complete);
         self.metered_until = until;
         complete
+    }
+
+    /// Whether there is time before the moment that no look has settled.
+    pub fn is_behind(&self, moment: DateTime<Utc>) -> bool {
+        self.metered_until < whole(moment)
     }
 
     /// What is left when nothing more is to come.
@@ -212,6 +224,24 @@ mod tests {
         meter.look(sees(121, true), BOUND, 3600);
         meter.look(sees(131, true), BOUND, 3600);
         assert_eq!(meter.close(3600).unwrap().seconds, 70);
+    }
+
+    #[test]
+    fn a_meter_that_is_far_behind_catches_up_piece_by_piece_and_counts_the_same() {
+        let (mut meter, mut records, mut looks) = (Meter::open(at(30)), Vec::new(), 0);
+        let now = at(30 + 60 * (2 * WINDOWS_A_LOOK + 5));
+        while meter.is_behind(now) {
+            let told = meter.look(Look { at: now, running: true, gpus: 2 }, None, 60);
+            assert!(told.len() <= usize::try_from(WINDOWS_A_LOOK).unwrap() + 1, "{}", told.len());
+            records.extend(told);
+            looks += 1;
+        }
+        records.extend(meter.close(60));
+        assert_eq!(looks, 3);
+        assert_eq!(records.iter().map(|one| one.seconds).sum::<i64>(), 60 * (2 * WINDOWS_A_LOOK + 5));
+        let mut lost = Meter { running: false, ..Meter::open(at(0)) };
+        assert_eq!(lost.look(Look { at: now, running: true, gpus: 2 }, None, 60), []);
+        assert!(!lost.is_behind(now), "what nobody saw running is settled at once: it does not count");
     }
 
     #[test]

@@ -50,7 +50,8 @@ pub async fn node_reported(conn: &mut PgConnection, node: Uuid, running: &[Uuid]
     )
     .fetch_all(&mut *conn)
     .await?;
-    settle(conn, rows, Some(BELIEVED)).await
+    settle(conn, rows, Some(BELIEVED)).await?;
+    Ok(())
 }
 
 /// Counts up to now, writes what is left and stops. Closing what is closed changes nothing.
@@ -69,7 +70,8 @@ pub async fn close(conn: &mut PgConnection, instance: Uuid) -> sqlx::Result<()> 
     )
     .fetch_all(&mut *conn)
     .await?;
-    settle(conn, rows, Some(BELIEVED)).await
+    settle(conn, rows, Some(BELIEVED)).await?;
+    Ok(())
 }
 
 /// Makes a meter for every allocation that has none, from when it became active.
@@ -85,8 +87,9 @@ pub async fn open_allocations(conn: &mut PgConnection) -> sqlx::Result<u64> {
     Ok(opened.rows_affected())
 }
 
-/// Counts a batch of allocations with ids above `after`, up to now or to their release. Answers the last of them; `None`
-/// when there are no more. Time while the node is given up for lost is nobody's.
+/// Counts a batch of allocations with ids above `after`, up to now or to their release, and no more of the past than fits
+/// into one transaction. Answers above which id to go on: the same once more while one of them is behind; `None` when
+/// there are no more. Time while the node is given up for lost is nobody's.
 pub async fn accrue(conn: &mut PgConnection, after: Option<Uuid>, limit: i64) -> sqlx::Result<Option<Uuid>> {
     let rows = sqlx::query_as!(
         Row,
@@ -104,8 +107,8 @@ pub async fn accrue(conn: &mut PgConnection, after: Option<Uuid>, limit: i64) ->
     .fetch_all(&mut *conn)
     .await?;
     let last = rows.last().map(|row| row.subject_id);
-    settle(conn, rows, None).await?;
-    Ok(last)
+    let behind = settle(conn, rows, None).await?;
+    Ok(if behind { after.or(Some(Uuid::nil())) } else { last })
 }
 
 /// A meter, what it is of, and what was seen of that just now.
@@ -188,9 +191,9 @@ pub async fn window_seconds(conn: &mut PgConnection, (org, project): (Uuid, Uuid
     policies::whole_number(conn, PolicyKey::BillingWindowSeconds, subject).await
 }
 
-/// Moves the meters on and writes what is complete.
-async fn settle(conn: &mut PgConnection, rows: Vec<Row>, trusts: Option<TimeDelta>) -> sqlx::Result<()> {
-    let (mut records, mut widths) = (Vec::new(), HashMap::new());
+/// Moves the meters on and writes what is complete. Answers whether one is not at the present yet.
+async fn settle(conn: &mut PgConnection, rows: Vec<Row>, trusts: Option<TimeDelta>) -> sqlx::Result<bool> {
+    let (mut records, mut widths, mut behind) = (Vec::new(), HashMap::new(), false);
     for row in &rows {
         let width = match widths.get(&row.project_id) {
             Some(width) => *width,
@@ -200,17 +203,19 @@ async fn settle(conn: &mut PgConnection, rows: Vec<Row>, trusts: Option<TimeDelt
         let mut meter = row.meter();
         let look = Look { at: row.now, running: row.runs, gpus: row.gpus };
         let mut complete = meter.look(look, trusts, width);
-        if row.ended {
+        let ended = row.ended && !meter.is_behind(row.now);
+        if ended {
             complete.extend(meter.close(width));
         }
+        behind |= meter.is_behind(row.now);
         records.extend(complete.iter().flat_map(|counted| row.records(counted)));
-        keep(conn, row, &meter).await?;
+        keep(conn, row, &meter, ended).await?;
     }
     usage_records::add(conn, &records).await?;
-    Ok(())
+    Ok(behind)
 }
 
-async fn keep(conn: &mut PgConnection, row: &Row, meter: &Meter) -> sqlx::Result<()> {
+async fn keep(conn: &mut PgConnection, row: &Row, meter: &Meter, ended: bool) -> sqlx::Result<()> {
     let pending = meter.pending;
     sqlx::query!(
         "update meters set metered_until = $2, running = $3, pending_from = $4, seconds = $5, gpu_seconds = $6,
@@ -222,7 +227,7 @@ async fn keep(conn: &mut PgConnection, row: &Row, meter: &Meter) -> sqlx::Result
         pending.map(|pending| pending.from),
         pending.map_or(0, |pending| pending.seconds),
         pending.map_or(0, |pending| pending.gpu_seconds),
-        row.ended
+        ended
     )
     .execute(conn)
     .await?;

@@ -12,7 +12,9 @@ pub const MINUTELY: Schedule =
     Schedule { name: "accrual", cron: "0 * * * * *", missed: Missed::One, overlap: Overlap::Skip };
 
 /// So many allocations in one transaction.
-const BATCH: i64 = 200;
+const BATCH: i64 = 100;
+/// What is further behind than these make up for, the next runs go on with.
+const MOST_BATCHES: u32 = 2000;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AccrueAllocations {}
@@ -33,7 +35,7 @@ impl Workflow for AccrueAllocations {
             .await?;
         let mut batches = 0_u32;
         let mut after: Option<Uuid> = None;
-        loop {
+        while batches < MOST_BATCHES {
             after = run
                 .transact_for("count_allocations", batches, move |conn| {
                     Box::pin(async move { Ok(meters::accrue(conn, after, BATCH).await?) })
