@@ -52,7 +52,7 @@ async fn make(Shared(state): Shared<State>, mut change: Mutation<NewPrice>) -> R
     if let Some(common) = table::lock_currency(&mut change.tx).await?.filter(|common| *common != currency) {
         return Err(ApiError::invalid(
             "/currency",
-            format!("must be {common}, as that of every other price"),
+            format!("must be {common}, as that of every other price and of every ledger"),
         ));
     }
     let by = change.caller.principal().id;

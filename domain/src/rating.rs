@@ -2,6 +2,7 @@
 //!
 //! **What always holds:** the entries of a series add up to the price of what the series has used, whatever came late, was
 //! rated again, or in which order. A window that changes takes its charge back to the minor unit and is charged anew.
+//! What was rated keeps its price, whatever prices came since, until somebody asks for it to be rated again.
 
 use std::collections::BTreeMap;
 
@@ -43,6 +44,8 @@ pub struct Line {
     pub amount_minor: i64,
     /// The number of its charge in the ledger, if it made a difference.
     pub entry: Option<i64>,
+    /// Whether its price is to be chosen anew.
+    pub again: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,6 +70,7 @@ pub struct Posting {
     pub amount_minor: i64,
     pub window: Window,
     pub of: Of,
+    pub app_slug: Option<String>,
     pub quantity: i64,
     pub price_id: Uuid,
     pub price_version: i32,
@@ -95,20 +99,20 @@ pub fn month_of(moment: DateTime<Utc>) -> NaiveDate {
 /// Usage only grows, so every line that stands is among what was used.
 pub fn rate(used: &[Used], standing: &[Line], prices: &[Price], sums: &mut BTreeMap<Series, Sum>) -> Outcome {
     let mut outcome = Outcome::default();
-    // Series that lost a window, with the window.
-    let mut left: BTreeMap<Series, Window> = BTreeMap::new();
+    // Series that lost a window, with what they lost.
+    let mut left: BTreeMap<Series, &Used> = BTreeMap::new();
     let before: BTreeMap<(Window, &Of), &Line> =
         standing.iter().map(|line| ((line.window, &line.of), line)).collect();
     for one in used {
-        let price = choose(prices, &one.priced());
         let line = before.get(&(one.window, &one.of)).copied();
+        let price = kept(line, prices).or_else(|| choose(prices, &one.priced()));
         if line
             .is_some_and(|line| line.quantity == one.quantity && line.price_id == price.map(|price| price.id))
         {
             continue;
         }
         if let Some(series) = line.and_then(|line| take_back(line, prices, sums, &mut outcome)) {
-            left.insert(series, one.window);
+            left.insert(series, one);
         }
         let charged = price.map(|price| charge(one, price, sums, &mut outcome));
         if let Some((series, _)) = &charged {
@@ -126,13 +130,20 @@ pub fn rate(used: &[Used], standing: &[Line], prices: &[Price], sums: &mut BTree
                 price_id: price.map(|price| price.id),
                 amount_minor,
                 entry: None,
+                again: false,
             },
         });
     }
-    for (series, window) in left {
-        adjust(&series, window, prices, sums, &mut outcome);
+    for (series, lost) in left {
+        adjust(&series, lost, prices, sums, &mut outcome);
     }
     outcome
+}
+
+/// The price that a line has, unless it is to have another.
+fn kept<'a>(line: Option<&Line>, prices: &'a [Price]) -> Option<&'a Price> {
+    let id = line.filter(|line| !line.again)?.price_id?;
+    prices.iter().find(|price| price.id == id)
 }
 
 impl Used {
@@ -165,6 +176,7 @@ fn take_back(
             amount_minor: -line.amount_minor,
             window: line.window,
             of: line.of.clone(),
+            app_slug: line.app_slug.clone(),
             quantity: line.quantity,
             price_id: price.id,
             price_version: price.version,
@@ -192,6 +204,7 @@ fn charge(
             amount_minor,
             window: used.window,
             of: used.of.clone(),
+            app_slug: used.app_slug.clone(),
             quantity: used.quantity,
             price_id: price.id,
             price_version: price.version,
@@ -204,7 +217,7 @@ fn charge(
 /// What is left of a series may cost more or less than it did as part of the whole.
 fn adjust(
     series: &Series,
-    window: Window,
+    lost: &Used,
     prices: &[Price],
     sums: &mut BTreeMap<Series, Sum>,
     outcome: &mut Outcome,
@@ -217,8 +230,9 @@ fn adjust(
         outcome.postings.push(Posting {
             kind: EntryKind::Adjustment,
             amount_minor,
-            window,
+            window: lost.window,
             of: series.of.clone(),
+            app_slug: lost.app_slug.clone(),
             quantity: 0,
             price_id: price.id,
             price_version: price.version,

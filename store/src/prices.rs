@@ -84,7 +84,7 @@ pub async fn insert(
     row.price()
 }
 
-/// Waits for whoever else makes a price. Answers the currency of all prices, if there are any.
+/// Waits for whoever else makes a price or rates by them. Answers the currency of all prices and ledgers, if there are any.
 pub async fn lock_currency(conn: &mut PgConnection) -> sqlx::Result<Option<String>> {
     // Whoever serves has no right to lock a table that only grows.
     sqlx::query_scalar!("select 1 from pg_advisory_xact_lock(hashtext('prices'))")
@@ -93,15 +93,46 @@ pub async fn lock_currency(conn: &mut PgConnection) -> sqlx::Result<Option<Strin
     currency(conn).await
 }
 
-/// All prices have the same.
+/// Waits for whoever makes a price, and keeps everybody from making another until the transaction ends.
+pub async fn hold(conn: &mut PgConnection) -> sqlx::Result<()> {
+    sqlx::query_scalar!("select 1 from pg_advisory_xact_lock_shared(hashtext('prices'))")
+        .fetch_one(conn)
+        .await?;
+    Ok(())
+}
+
+/// All prices and all ledgers have the same: that of the first price or of the first money that came in.
 pub async fn currency(conn: &mut PgConnection) -> sqlx::Result<Option<String>> {
-    sqlx::query_scalar!("select currency from prices limit 1").fetch_optional(conn).await
+    sqlx::query_scalar!(
+        "select coalesce((select currency from prices limit 1),
+             (select currency from ledger_heads where currency is not null limit 1)) as currency"
+    )
+    .fetch_one(conn)
+    .await
 }
 
 /// Every version there is. There are as many as administrators wrote.
 pub async fn all(conn: &mut PgConnection) -> sqlx::Result<Vec<Price>> {
     let everything = Slice { after: None, limit: i64::MAX };
     Ok(list(conn, everything).await?.into_iter().map(|row| row.price).collect())
+}
+
+/// Those that apply to anything the project has used, now or at another time, by id.
+pub async fn applying(conn: &mut PgConnection, project: Uuid) -> sqlx::Result<Vec<PriceRow>> {
+    let rows = sqlx::query_as!(
+        Row,
+        r#"select id, version, usage_source, usage_unit, app_slug, sku, rate as "rate: Json<Rate>", currency, effective_from,
+                  created_by, created_at
+           from prices p where exists (
+               select 1 from usage_hours h where h.project_id = $1 and h.usage_source = p.usage_source
+                 and h.usage_unit = p.usage_unit and (p.app_slug is null or p.app_slug = h.app_slug)
+                 and (p.sku is null or exists (select 1 from allocations a where a.id = h.allocation_id and a.sku = p.sku)))
+           order by id"#,
+        project
+    )
+    .fetch_all(conn)
+    .await?;
+    rows.into_iter().map(Row::price).collect()
 }
 
 pub async fn list(conn: &mut PgConnection, slice: Slice) -> sqlx::Result<Vec<PriceRow>> {

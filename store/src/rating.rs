@@ -1,6 +1,8 @@
 //! One transaction of rating: takes windows that are over, rates them and posts what that changes to the ledgers of their
 //! projects. Doing it again finds nothing to do; a crash in between leaves everything as it was.
 
+use std::collections::HashMap;
+
 use domain::event::NewEvent;
 use domain::ledger::{Entry, EntryKind};
 use domain::price::Price;
@@ -23,24 +25,29 @@ pub struct Posted {
     pub entries: usize,
 }
 
-/// Rates at most so many windows. None are left when it answers that there were none.
+/// Rates at most so many windows, and no more than fit into memory. None are left when it answers that there were none.
 pub async fn post(conn: &mut PgConnection, limit: i64, correlation_id: &str) -> sqlx::Result<Posted> {
     let windows = open_windows::take(conn, limit).await?;
     if windows.is_empty() {
         return Ok(Posted::default());
     }
     let used = usage_windows::used(conn, &windows).await?;
-    let standing = usage_windows::standing(conn, &windows).await?;
+    let mut standing: HashMap<Uuid, Vec<Line>> = HashMap::new();
+    for (project, line) in usage_windows::standing(conn, &windows).await? {
+        standing.entry(project).or_default().push(line);
+    }
+    // Nobody makes a price meanwhile: whatever was made before an entry was posted was known to whoever posted it.
+    prices::hold(conn).await?;
     let book =
         Book { prices: prices::all(conn).await?, currency: prices::currency(conn).await?, correlation_id };
     let mut entries = 0;
     for of_project in used.chunk_by(|(one, _), (next, _)| one == next) {
         let Some((owner, _)) = of_project.first() else { continue };
         let used: Vec<Used> = of_project.iter().map(|(_, used)| used.clone()).collect();
-        let lines = standing.iter().filter(|(project, _)| *project == owner.project_id);
-        let lines: Vec<Line> = lines.map(|(_, line)| line.clone()).collect();
+        let lines = standing.remove(&owner.project_id).unwrap_or_default();
         entries += book.post(conn, *owner, &used, &lines).await?;
     }
+    usage_windows::rated_again(conn, &windows).await?;
     Ok(Posted { windows: windows.len(), entries })
 }
 

@@ -53,7 +53,7 @@ pub struct Owner {
 pub async fn standing(conn: &mut PgConnection, windows: &[OpenWindow]) -> sqlx::Result<Vec<(Uuid, Line)>> {
     let rows = sqlx::query!(
         "select u.project_id, u.window_start, u.window_end, u.usage_source, u.usage_unit, u.app_instance_id, u.allocation_id,
-                u.app_slug, u.quantity, u.price_id, u.amount_minor, u.entry_seq
+                u.app_slug, u.quantity, u.price_id, u.amount_minor, u.entry_seq, u.again
          from unnest($1::uuid[], $2::timestamptz[], $3::timestamptz[]) w(project_id, window_start, window_end)
          join usage_windows u using (project_id, window_start, window_end)",
         &projects(windows),
@@ -78,10 +78,26 @@ pub async fn standing(conn: &mut PgConnection, windows: &[OpenWindow]) -> sqlx::
             price_id: row.price_id,
             amount_minor: row.amount_minor,
             entry: row.entry_seq,
+            again: row.again,
         };
         lines.push((row.project_id, line));
     }
     Ok(lines)
+}
+
+/// Whatever was asked to be rated again in these windows, was.
+pub async fn rated_again(conn: &mut PgConnection, windows: &[OpenWindow]) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update usage_windows u set again = false
+         from unnest($1::uuid[], $2::timestamptz[], $3::timestamptz[]) w(project_id, window_start, window_end)
+         where u.again and (u.project_id, u.window_start, u.window_end) = (w.project_id, w.window_start, w.window_end)",
+        &projects(windows),
+        &starts(windows),
+        &ends(windows)
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 /// Keeps the lines as they are now. `entry` of each is the number of its charge.
@@ -180,7 +196,8 @@ impl Hour<'_> {
 
     fn of_adjustment(posting: &Posting) -> Hour<'_> {
         let (start, of) = (hour(posting.window.start), &posting.of);
-        Hour { start, of, app_slug: None, quantity: 0, unpriced: 0, amount_minor: posting.amount_minor }
+        let (app_slug, amount_minor) = (posting.app_slug.clone(), posting.amount_minor);
+        Hour { start, of, app_slug, quantity: 0, unpriced: 0, amount_minor }
     }
 }
 

@@ -1,13 +1,14 @@
 //! What is used is charged once, corrections are entries of their own, and what was written stays.
 
 use chrono::TimeDelta;
+use engine::{RunState, Start};
 use serde_json::{Value, json};
 use workflows::billing::prove::ProveLedgers;
 use workflows::billing::rollup::RollUpUsage;
 
 use super::office::Office;
 use crate::http::admin;
-use crate::support::realm::EXAMPLE;
+use crate::support::realm::{EXAMPLE, FAR_AWAY};
 
 /// Tokens cost one and a half minor units each.
 pub async fn priced(office: &Office) {
@@ -148,22 +149,69 @@ async fn a_price_of_the_past_is_applied_by_reversing_entries_and_only_when_asked
     assert_eq!((&made["version"], made.get("workflow")), (&json!(1), None));
     rolled_up(&office).await;
     assert_eq!(entries(&office).await, [entry("charge", -150)]);
+    let late = office.event_at("late", 1, office.now().await - TimeDelta::seconds(122));
+    office.tell(&[late]).await.with(200);
+    rolled_up(&office).await;
+    let all = entries(&office).await;
+    assert_eq!(all[1..], [entry("reversal", 150), entry("charge", -152)], "nobody asked: it keeps its price");
     body["rerate"] = json!(true);
     let made = http.post(&admin("/prices"), body.clone()).await.with(201);
     assert_eq!(made["version"], 2);
     let run = made["workflow"]["id"].as_str().unwrap().parse().unwrap();
     office.platform.succeeds(run).await;
     let all = entries(&office).await;
-    assert_eq!(all, [entry("charge", -150), entry("reversal", 150), entry("charge", -110)]);
-    let ledger = read(&office, "ledger?limit=2&").await;
+    assert_eq!(all[3..], [entry("reversal", 152), entry("charge", -111)]);
+    let ledger = read(&office, "ledger?limit=4&").await;
     assert_eq!(ledger["prices"].as_array().unwrap().len(), 1, "of the page's entries: {ledger:#}");
     let next = ledger["next_cursor"].as_str().unwrap();
-    let last = read(&office, &format!("ledger?limit=2&cursor={next}&")).await;
-    assert_eq!((&last["items"][0]["seq"], &last["items"][0]["price_version"]), (&json!(3), &json!(2)));
+    let last = read(&office, &format!("ledger?limit=4&cursor={next}&")).await;
+    assert_eq!((&last["items"][0]["seq"], &last["items"][0]["price_version"]), (&json!(5), &json!(2)));
     body["currency"] = json!("USD");
     let other = http.post(&admin("/prices"), body).await.with(400);
     assert_eq!(other["details"]["errors"][0]["pointer"], "/currency");
     office.run(&ProveLedgers {}).await;
+    office.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_money_decides_the_currency_of_every_ledger_and_price() {
+    let office = Office::open().await;
+    let http = &office.platform.http;
+    let credit = |currency: &str| json!({ "amount_minor": 5, "currency": currency });
+    http.post(&admin(&format!("/projects/{EXAMPLE}/credits")), credit("USD")).await.with(201);
+    let body = |currency: &str| {
+        json!({
+            "usage_source": "app_runtime", "usage_unit": "tokens", "model": "flat", "amount_minor": 1,
+            "currency": currency,
+        })
+    };
+    let refused = http.post(&admin("/prices"), body("EUR")).await.with(400);
+    assert_eq!(refused["details"]["errors"][0]["pointer"], "/currency");
+    let other = http.post(&admin(&format!("/projects/{FAR_AWAY}/credits")), credit("EUR")).await.with(409);
+    assert_eq!(other["details"]["currency"], "USD");
+    http.post(&admin("/prices"), body("USD")).await.with(201);
+    office.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_ledger_is_proven_and_every_broken_one_is_named() {
+    let office = Office::open().await;
+    let http = &office.platform.http;
+    for project in [EXAMPLE, FAR_AWAY] {
+        let body = json!({ "amount_minor": 5, "currency": "EUR" });
+        http.post(&admin(&format!("/projects/{project}/credits")), body).await.with(201);
+    }
+    sqlx::query("update ledger_heads set balance_minor = 7")
+        .execute(&office.platform.story.pool)
+        .await
+        .unwrap();
+    let options = Start { correlation_id: "c-clock".into(), ..Start::default() };
+    let run = office.platform.story.start_workflow(&ProveLedgers {}, options).await.expect("a start");
+    assert_ne!(office.platform.story.ends(run.id).await, RunState::Succeeded);
+    let said = office.platform.story.describe(run.id).await;
+    for project in [EXAMPLE, FAR_AWAY] {
+        assert!(said.contains(&project.to_string()), "{project} is not named: {said}");
+    }
     office.close().await;
 }
 

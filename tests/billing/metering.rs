@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use activities::Env;
 use agent::Simulated;
+use domain::metering::WINDOWS_A_LOOK;
 use engine::Engine;
 use engine::testing::{Check, check_workflow};
 use serde_json::json;
-use store::meters;
+use store::{meters, open_windows};
+use uuid::Uuid;
 use workflows::billing::accrue::AccrueAllocations;
 
 use super::office::Office;
@@ -92,6 +94,64 @@ async fn allocations_are_counted_to_their_release_and_counting_twice_counts_once
     office.run(&AccrueAllocations {}).await;
     let all: i64 = office.records("&usage_source=allocation").await.iter().map(|(_, seconds)| seconds).sum();
     assert!((4 * 300..=4 * 310).contains(&all), "{all}");
+    office.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_not_counted_for_long_is_made_up_for_piece_by_piece() {
+    const HOURS: u64 = 5;
+    let office = Office::open().await;
+    office.later(HOURS * 3600).await;
+    let mut tx = office.platform.story.pool.begin().await.unwrap();
+    meters::open_allocations(&mut tx).await.unwrap();
+    let next = meters::accrue(&mut tx, None, 100).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(next, Some(Uuid::nil()), "the same allocations once more");
+    let counted = async || {
+        let (records, seconds): (i64, i64) = sqlx::query_as(
+            "select count(*), coalesce(sum(quantity), 0)::bigint from usage_records where usage_source = 'allocation'",
+        )
+        .fetch_one(&office.platform.story.pool)
+        .await
+        .unwrap();
+        (records, seconds)
+    };
+    let (records, _) = counted().await;
+    assert!((1..=WINDOWS_A_LOOK + 1).contains(&records), "{records} in one transaction");
+    office.run(&AccrueAllocations {}).await;
+    let (_, seconds) = counted().await;
+    let whole = 4 * 3600 * i64::try_from(HOURS).unwrap();
+    assert!(
+        (whole - 4 * 60..=whole + 4 * 60).contains(&seconds),
+        "one run makes up for all of it: {seconds}"
+    );
+    office.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn windows_are_taken_for_rating_as_far_as_they_fit_into_memory() {
+    let office = Office::open().await;
+    let pool = &office.platform.story.pool;
+    sqlx::raw_sql(
+        "insert into usage_records (id, org_id, project_id, app_instance_id, usage_source, usage_unit, quantity, occurred_at,
+             window_start, window_end, correlation_id, source, event_id)
+         select gen_random_uuid(), gen_random_uuid(), '00000000-0000-0000-0000-000000000001', gen_random_uuid(), 'app_runtime',
+             'tokens', 1, start, start, start + interval '1 minute', 'c', '/test', minute || '/' || n
+         from unnest(array[12000, 12000, 25000]) with ordinality w(records, minute),
+             lateral (select timestamptz '2026-01-01' + minute * interval '1 minute' as start) at,
+             generate_series(1, records) n;
+         insert into open_windows (project_id, window_start, window_end)
+             select distinct project_id, window_start, window_end from usage_records",
+    )
+    .execute(pool)
+    .await
+    .unwrap();
+    for expected in [1, 1, 1, 0] {
+        let mut tx = pool.begin().await.unwrap();
+        let taken = open_windows::take(&mut tx, 500).await.unwrap();
+        assert_eq!(taken.len(), expected, "two windows hold too much, and one too large is taken by itself");
+        tx.commit().await.unwrap();
+    }
     office.close().await;
 }
 

@@ -42,6 +42,8 @@ struct Model {
     open: BTreeSet<i64>,
     /// Instance and minute to quantity and price, as last rated.
     rated: BTreeMap<(usize, i64), (i64, Option<usize>)>,
+    /// Minutes that somebody asked to be rated again.
+    again: BTreeSet<i64>,
 }
 
 impl Model {
@@ -54,6 +56,7 @@ impl Model {
             events: BTreeMap::new(),
             open: BTreeSet::new(),
             rated: BTreeMap::new(),
+            again: BTreeSet::new(),
         }
     }
 
@@ -84,14 +87,18 @@ impl Model {
         }
     }
 
-    /// Everything in a window that was opened is rated by the prices of today.
+    /// What is new in a window that was opened is rated by the prices of today; the rest keeps the price it has, unless
+    /// somebody asked.
     fn roll_up(&mut self) {
         for at in std::mem::take(&mut self.open) {
+            let again = self.again.remove(&at);
             for instance in 0..2 {
                 let events = self.events.values().filter(|(of, when, _)| (*of, *when) == (instance, at));
                 let quantity: i64 = events.map(|(_, _, quantity)| quantity).sum();
                 if quantity > 0 {
-                    self.rated.insert((instance, at), (quantity, self.price_at(at)));
+                    let had = self.rated.get(&(instance, at)).and_then(|(_, price)| *price);
+                    let price = had.filter(|_| !again).or_else(|| self.price_at(at));
+                    self.rated.insert((instance, at), (quantity, price));
                 }
             }
         }
@@ -223,9 +230,10 @@ impl Play {
                 if act == 9 {
                     let (usage_source, usage_unit) = (UsageSource::AppRuntime, model.unit.clone());
                     self.run(&RerateUsage { usage_source, usage_unit, from: minute(from) }).await;
-                    model.open.extend(
-                        model.rated.keys().map(|(_, at)| *at).filter(|at| *at >= from).collect::<Vec<_>>(),
-                    );
+                    let asked: Vec<i64> =
+                        model.rated.keys().map(|(_, at)| *at).filter(|at| *at >= from).collect();
+                    model.open.extend(&asked);
+                    model.again.extend(&asked);
                     model.roll_up();
                 }
             }

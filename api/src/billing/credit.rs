@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use domain::ErrorCode;
 use domain::ledger::Entry;
-use store::{billing_ledger, prices, projects, rating};
+use store::{prices, projects, rating};
 
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
@@ -21,14 +21,13 @@ pub(crate) fn create_credit() -> Endpoint {
 
 async fn credit(id: Id, mut change: Mutation<NewCredit>) -> Result<Response, ApiError> {
     let missing = ErrorCode::ProjectNotFound;
+    // Before the project: whoever rates holds the prices first too.
+    let common = prices::lock_currency(&mut change.tx).await?;
     let found = projects::find_locked(&mut change.tx, id.or(missing)?).await?;
     let project = found.ok_or_else(|| ApiError::plain(missing))?;
     let NewCredit { amount_minor, currency, reason } = change.body.clone();
-    // A ledger has one currency: that of the prices, or of what was posted before there were any.
-    let kept = billing_ledger::find(&mut change.tx, project.id).await?.and_then(|(kept, _)| kept.currency);
-    let common = prices::lock_currency(&mut change.tx).await?.or(kept);
     if let Some(common) = common.filter(|common| *common != currency) {
-        let why = format!("The ledger is kept in {common}.");
+        let why = format!("Ledgers are kept in {common}.");
         return Err(ApiError::new(ErrorCode::StateConflict, why).with("currency", common));
     }
     let correlation = change.caller.context.correlation_id.to_string();

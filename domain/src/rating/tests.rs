@@ -43,12 +43,20 @@ struct Books {
 }
 
 impl Books {
+    /// Everything that stands is to be rated by the prices of today.
+    fn again(&mut self) {
+        self.lines.iter_mut().for_each(|line| line.again = true);
+    }
+
     fn post(&mut self, used: &[Used], prices: &[Price]) -> usize {
         let outcome = rate(used, &self.lines, prices, &mut self.sums);
         for change in outcome.changes {
             self.lines.retain(|line| (line.window, &line.of) != (change.line.window, &change.line.of));
             let entry = change.charge.map(|place| i64::try_from(self.postings.len() + place).unwrap());
             self.lines.push(Line { entry, ..change.line });
+        }
+        for line in self.lines.iter_mut().filter(|line| used.iter().any(|one| one.window == line.window)) {
+            line.again = false;
         }
         self.postings.extend(outcome.postings.iter().cloned());
         outcome.postings.len()
@@ -86,6 +94,52 @@ fn a_late_event_takes_the_charge_back_and_charges_anew() {
     use EntryKind::{Charge, Reversal};
     assert_eq!(told, [(Charge, 15), (Reversal, -15), (Charge, 18)]);
     assert_eq!(books.postings[1].reverses, Some(0));
+}
+
+#[test]
+fn what_was_rated_keeps_its_price_until_it_is_asked_for_again() {
+    let dear = Rate::PerUnit { amount_minor: 9, per: 1 };
+    let prices = [price(1, 0, Rate::PerUnit { amount_minor: 1, per: 1 }), price(2, 0, dear)];
+    let mut books = Books::default();
+    let used = |instance, quantity| Used {
+        window: window(0),
+        of: of(instance),
+        app_slug: Some("writer".into()),
+        sku: None,
+        quantity,
+    };
+    books.post(&[used(0, 10)], &prices[..1]);
+    books.post(&[used(0, 11), used(1, 1)], &prices);
+    assert_eq!(
+        books.paid(),
+        11 + 9,
+        "the late event costs what the rest of its window did; what is new, the price of today"
+    );
+    books.again();
+    books.post(&[used(0, 11), used(1, 1)], &prices);
+    assert_eq!(books.paid(), 99 + 9);
+}
+
+#[test]
+fn an_adjustment_belongs_to_the_app_whose_window_left_its_series() {
+    let tiers = vec![Tier { up_to: Some(10), amount_minor: 5 }, Tier { up_to: None, amount_minor: 1 }];
+    let prices =
+        [price(1, 0, Rate::Tiered { per: 1, tiers }), price(2, 1, Rate::PerUnit { amount_minor: 2, per: 1 })];
+    let mut books = Books::default();
+    let used = |minute| Used {
+        window: window(minute),
+        of: of(0),
+        app_slug: Some("writer".into()),
+        sku: None,
+        quantity: 10,
+    };
+    books.post(&[used(1)], &prices[..1]);
+    books.post(&[used(0)], &prices[..1]);
+    books.again();
+    books.post(&[used(0), used(1)], &prices);
+    let adjusted: Vec<_> = books.postings.iter().filter(|one| one.kind == EntryKind::Adjustment).collect();
+    let told: Vec<_> = adjusted.iter().map(|one| (one.amount_minor, one.app_slug.as_deref())).collect();
+    assert_eq!(told, [(40, Some("writer"))], "the rest is now in the dear tier");
 }
 
 #[test]
@@ -134,7 +188,15 @@ proptest! {
                     window: window(*at), of: of(*instance), app_slug: None, sku: None, quantity: *quantity,
                 })
                 .collect();
+            let before = books.lines.clone();
+            if whole {
+                books.again();
+            }
             books.post(&used, &prices);
+            for line in before.iter().filter(|line| !whole && line.price_id.is_some()) {
+                let now = books.lines.iter().find(|now| (now.window, &now.of) == (line.window, &line.of));
+                prop_assert_eq!(now.unwrap().price_id, line.price_id, "nobody asked for another price");
+            }
             prop_assert_eq!(books.paid(), owed(&books.lines, &prices));
             prop_assert_eq!(books.post(&used, &prices), 0, "twice is once");
         }
