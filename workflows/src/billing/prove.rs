@@ -1,5 +1,5 @@
 //! `billing.prove`: every night each project's chain is read from its beginning and held against the kept balance, and every
-//! series against what it was charged. A run that failed is the alarm: its error says whose ledger does not hold.
+//! series against what it was charged. A run that failed is the alarm: its error says whose ledgers do not hold.
 
 use std::time::Duration;
 
@@ -39,23 +39,34 @@ impl Activity for Prove {
     type Output = usize;
 
     async fn run(&self, env: &Env, _: &Call) -> Result<usize, Fault> {
-        let (mut proven, mut after) = (0, None);
+        let (mut proven, mut after, mut broken) = (0, None, Vec::new());
         loop {
             // One moment for a batch of projects, so that nobody posts between two looks at the same ledger.
             let mut tx = env.pool().snapshot().await?;
             let projects = billing_ledger::projects(&mut tx, after, 100).await?;
             for project in &projects {
-                billing_ledger::prove(&mut tx, *project).await.map_err(|unproven| match unproven {
-                    Unproven::Database(error) => error.into(),
-                    broken => Fault::terminal("ledger_broken", broken.to_string()),
-                })?;
+                match billing_ledger::prove(&mut tx, *project).await {
+                    Ok(_) => proven += 1,
+                    Err(Unproven::Database(error)) => return Err(error.into()),
+                    Err(unproven) => broken.push(unproven.to_string()),
+                }
             }
             tx.rollback().await?;
-            proven += projects.len();
             after = projects.last().copied();
             if after.is_none() {
-                return Ok(proven);
+                break;
             }
         }
+        if broken.is_empty() { Ok(proven) } else { Err(Fault::terminal("ledger_broken", told(&broken))) }
+    }
+}
+
+/// Every ledger that does not hold is looked at; so many are named.
+fn told(broken: &[String]) -> String {
+    const NAMED: usize = 20;
+    let named = broken.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join("; ");
+    match broken.len().saturating_sub(NAMED) {
+        0 => named,
+        more => format!("{named}; and {more} more"),
     }
 }

@@ -7,6 +7,7 @@ use engine::{Activity, Call, Fault, Halt, Missed, Overlap, PlannedStep, Run, Sch
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use store::{app_instances, budgets};
+use uuid::Uuid;
 
 use super::post::post_all;
 use crate::instance::decommission;
@@ -45,18 +46,30 @@ impl Activity for StopSpent {
     async fn run(&self, env: &Env, call: &Call) -> Result<usize, Fault> {
         let mut stopped = 0;
         let mut tx = env.pool().begin().await?;
-        for project in budgets::stopping(&mut tx).await? {
-            for id in app_instances::standing_in(&mut tx, project).await? {
-                let Some(instance) = app_instances::find_locked(&mut tx, id).await? else { continue };
-                use InstanceStatus::{Decommissioned, Decommissioning};
-                if !matches!(instance.status()?, Decommissioned | Decommissioning) {
-                    decommission::end(env, &mut tx, &instance, call).await?;
-                    stopped += 1;
-                }
+        let spent = budgets::stopping(&mut tx).await?;
+        tx.commit().await?;
+        for project in spent {
+            let mut tx = env.pool().begin().await?;
+            let standing = app_instances::standing_in(&mut tx, project).await?;
+            tx.commit().await?;
+            for instance in standing {
+                stopped += usize::from(stop(env, instance, call).await?);
             }
         }
-        tx.commit().await?;
-        env.engine().wake();
         Ok(stopped)
     }
+}
+
+/// One instance, one transaction: what was asked for stays asked for, whatever happens to the next.
+async fn stop(env: &Env, id: Uuid, call: &Call) -> Result<bool, Fault> {
+    use InstanceStatus::{Decommissioned, Decommissioning};
+    let mut tx = env.pool().begin().await?;
+    let Some(instance) = app_instances::find_locked(&mut tx, id).await? else { return Ok(false) };
+    if matches!(instance.status()?, Decommissioned | Decommissioning) {
+        return Ok(false);
+    }
+    decommission::end(env, &mut tx, &instance, call).await?;
+    tx.commit().await?;
+    env.engine().wake();
+    Ok(true)
 }
