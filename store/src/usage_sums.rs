@@ -1,6 +1,6 @@
 //! Usage in sums: by hour, day or month, and by whatever columns are asked for.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, DurationRound, TimeDelta, Utc};
 use sqlx::{PgConnection, Postgres, QueryBuilder};
 use uuid::Uuid;
 
@@ -77,8 +77,8 @@ pub struct Stretch {
     pub windows: i64,
 }
 
-/// Ordered by window, then by the columns asked for, then by unit. What is rated is read from the hours; what is not, from
-/// the few windows that are open.
+/// Ordered by window, then by the columns asked for, then by unit. What is rated is read from the hours, and where only a
+/// piece of an hour is asked for, from its windows; what is not, from the few windows that are open.
 pub async fn list(
     conn: &mut PgConnection,
     filter: &Filter,
@@ -89,7 +89,25 @@ pub async fn list(
     let mut query = QueryBuilder::new("with used as (");
     columns(&mut query, width, by, "h", "hour");
     query.push(", h.quantity, h.unpriced, h.amount_minor, false as open from usage_hours h");
-    filter.narrow(&mut query, "h", "hour");
+    let (hours, pieces) = cut(filter);
+    hours.narrow(&mut query, "h", "hour");
+    for piece in &pieces {
+        query.push(" union all ");
+        columns(&mut query, width, by, "u", "window_start");
+        query.push(", u.quantity, case when u.price_id is null then u.quantity else 0 end, u.amount_minor, false from usage_windows u");
+        piece.narrow(&mut query, "u", "window_start");
+        query.push(" union all ");
+        columns(&mut query, width, by, "u", "window_start");
+        query.push(
+            ", 0, 0, -e.amount_minor, false from ledger_entries e join usage_windows u
+                 on (u.project_id, u.window_start, u.window_end, u.usage_source, u.usage_unit)
+                     = (e.project_id, e.window_start, e.window_end, e.usage_source, e.usage_unit)
+                 and u.app_instance_id is not distinct from e.app_instance_id
+                 and u.allocation_id is not distinct from e.allocation_id",
+        );
+        piece.narrow(&mut query, "e", "window_start");
+        query.push(" and e.kind = 'adjustment'");
+    }
     query.push(" union all ");
     columns(&mut query, width, by, "r", "window_start");
     query.push(", r.quantity, 0, 0, true from open_windows o join usage_records r using (project_id, window_start, window_end)");
@@ -115,6 +133,21 @@ pub async fn list(
     query.build_query_as().fetch_all(conn).await
 }
 
+/// The hours that lie wholly within what is asked for, and the pieces of hours before and after them.
+fn cut(filter: &Filter) -> (Filter, Vec<Filter>) {
+    const HOUR: TimeDelta = TimeDelta::hours(1);
+    let floor = |moment: DateTime<Utc>| moment.duration_trunc(HOUR).unwrap_or(moment);
+    let ceiling = |moment: DateTime<Utc>| if floor(moment) < moment { floor(moment) + HOUR } else { moment };
+    let (first, last) = (filter.from.map(ceiling), filter.to.map(floor));
+    let between = |from, to| Filter { from, to, ..filter.clone() };
+    let mut pieces = match first.zip(last) {
+        Some((first, last)) if first > last => vec![filter.clone()],
+        _ => vec![between(filter.from, first), between(last, filter.to)],
+    };
+    pieces.retain(|piece| piece.from.zip(piece.to).is_some_and(|(from, to)| from < to));
+    (between(first, last), pieces)
+}
+
 /// The window, and each column if it was asked for.
 fn columns(query: &mut QueryBuilder<Postgres>, width: Width, by: &[GroupBy], table: &str, moment: &str) {
     query.push("select date_trunc(").push_bind(width.as_str());
@@ -130,4 +163,35 @@ fn columns(query: &mut QueryBuilder<Postgres>, width: Width, by: &[GroupBy], tab
         };
     }
     query.push(format_args!(", {table}.usage_unit"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cuts(from: Option<i64>, to: Option<i64>) -> (String, Vec<String>) {
+        let at = |minute: Option<i64>| minute.and_then(|minute| DateTime::from_timestamp(minute * 60, 0));
+        let told = |filter: &Filter| {
+            let minute =
+                |at: Option<DateTime<Utc>>| at.map_or("-".to_owned(), |at| (at.timestamp() / 60).to_string());
+            format!("{}..{}", minute(filter.from), minute(filter.to))
+        };
+        let filter =
+            Filter { project: Uuid::nil(), instance: None, source: None, from: at(from), to: at(to) };
+        let (hours, pieces) = cut(&filter);
+        (told(&hours), pieces.iter().map(told).collect())
+    }
+
+    #[test]
+    fn hours_and_pieces_of_hours_are_together_what_was_asked_for() {
+        let told = |hours: &str, pieces: &[&str]| {
+            (hours.to_owned(), pieces.iter().map(|piece| (*piece).to_owned()).collect::<Vec<_>>())
+        };
+        assert_eq!(cuts(None, None), told("-..-", &[]));
+        assert_eq!(cuts(Some(60), Some(180)), told("60..180", &[]));
+        assert_eq!(cuts(Some(30), None), told("60..-", &["30..60"]));
+        assert_eq!(cuts(Some(30), Some(200)), told("60..180", &["30..60", "180..200"]));
+        assert_eq!(cuts(Some(70), Some(80)), told("120..60", &["70..80"]));
+        assert_eq!(cuts(Some(80), Some(70)), told("120..60", &[]));
+    }
 }

@@ -5,6 +5,7 @@ use chrono::TimeDelta;
 use serde_json::json;
 use uuid::Uuid;
 
+use super::ledger::{priced, rolled_up};
 use super::office::{Office, manifest};
 use crate::http::{admin, project};
 use crate::support::realm::EXAMPLE;
@@ -154,6 +155,40 @@ async fn usage_is_read_by_record_by_window_by_column_and_as_a_table() {
     assert_eq!(text.lines().count(), 5, "{text}");
     let column = text.lines().next().unwrap().split(',').position(|name| name == "quantity").unwrap();
     assert_eq!(text.lines().nth(4).unwrap().split(',').nth(column), Some("8"), "{text}");
+    office.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sums_of_pieces_of_an_hour_are_exact() {
+    let office = Office::open().await;
+    priced(&office).await;
+    let now = office.now().await;
+    let ago = |minutes: i64| now - TimeDelta::minutes(minutes);
+    let events = [
+        office.event_at("a", 1, ago(60)),
+        office.event_at("b", 2, ago(40)),
+        office.event_at("c", 4, ago(20)),
+    ];
+    office.tell(&events).await.with(200);
+    rolled_up(&office).await;
+    let asked = async |from: Option<i64>, to: Option<i64>| {
+        let mut query = "&window=month&group_by=app_slug".to_owned();
+        for (name, minutes) in [("from", from), ("to", to)] {
+            if let Some(minutes) = minutes {
+                query += &format!("&{name}={}", ago(minutes).format("%Y-%m-%dT%H:%M:%SZ"));
+            }
+        }
+        let page = office.usage(&query).await;
+        assert_eq!(page["items"].as_array().unwrap().len(), 1, "{page:#}");
+        let sum = &page["items"][0];
+        assert_eq!((&sum["app_slug"], &sum["rated"]), (&json!("writer"), &json!(true)));
+        (sum["quantities"]["tokens"].as_i64().unwrap(), sum["amount_minor"].as_i64().unwrap())
+    };
+    assert_eq!(asked(None, None).await, (7, 10));
+    assert_eq!(asked(Some(50), None).await, (6, 8), "from the middle of an hour");
+    assert_eq!(asked(None, Some(30)).await, (3, 4), "to the middle of one");
+    assert_eq!(asked(Some(50), Some(30)).await, (2, 2), "within one");
+    assert_eq!(asked(Some(60), Some(0)).await, (7, 10));
     office.close().await;
 }
 
