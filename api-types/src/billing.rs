@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::usage::UsageRecord;
 use crate::workflow::WorkflowHandle;
 
 /// How a quantity becomes an amount.
@@ -57,7 +58,7 @@ pub struct NewPrice {
     #[serde(default)]
     #[schema(max_items = 20)]
     pub tiers: Option<Vec<Tier>>,
-    /// ISO 4217; the same for all prices.
+    /// ISO 4217; the same for all prices and ledgers.
     #[schema(pattern = "^[A-Z]{3}$")]
     pub currency: String,
     /// Windows that begin then or later are rated by it; now unless said otherwise.
@@ -128,6 +129,19 @@ pub struct Balance {
     pub rated_until: DateTime<Utc>,
 }
 
+/// All that a project's balance follows from, as of one moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Bill {
+    pub as_of: DateTime<Utc>,
+    pub balance: Balance,
+    /// The whole ledger, in its order.
+    pub entries: Vec<Entry>,
+    /// Every record, in the order in which they were told.
+    pub usage: Vec<UsageRecord>,
+    /// Every price that applies to any of it, now or at another time.
+    pub prices: Vec<Price>,
+}
+
 /// Money that came in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -135,7 +149,7 @@ pub struct Balance {
 pub struct NewCredit {
     #[schema(minimum = 1, maximum = 1_000_000_000_000_i64)]
     pub amount_minor: i64,
-    /// That of the ledger, which is that of the prices.
+    /// That of every price and every ledger, if there are any.
     #[schema(pattern = "^[A-Z]{3}$")]
     pub currency: String,
     #[serde(default)]

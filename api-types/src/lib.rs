@@ -57,7 +57,7 @@ pub use artifact::{
 };
 pub use audit::{AuditActor, AuditEntry, AuditResult};
 pub use billing::{
-    Balance, Budget, BudgetEffect, Ledger, NewCredit, NewPrice, Price, PriceMade, PriceModel, SetBudget,
+    Balance, Bill, Budget, BudgetEffect, Ledger, NewCredit, NewPrice, Price, PriceMade, PriceModel, SetBudget,
 };
 pub use bulk_retry::{BulkRetry, BulkRetryFilter, BulkRetryReport, BulkVerdict, Verdict};
 pub use catalog::{

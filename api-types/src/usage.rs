@@ -88,9 +88,15 @@ pub struct UsageRecord {
     #[schema(value_type = Object)]
     pub metadata: Value,
     pub recorded_at: DateTime<Utc>,
+    /// The kind of the allocation, which a price may be for.
+    #[schema(required)]
+    pub sku: Option<String>,
     /// The price that its window was last rated by.
     #[schema(required)]
     pub price_id: Option<Uuid>,
+    /// How much its window was last rated for, this and all else of the same thing together; `null` before the first time.
+    #[schema(required)]
+    pub rated_quantity: Option<i64>,
     /// Whether it had a price and its window is in the ledger.
     pub rated: bool,
 }

@@ -1,12 +1,14 @@
 //! What was used and what it costs. These paths name no project: a query, a header or a resource of it does, and the
 //! caller must hold the key there.
 
+mod bill;
 mod budget;
 mod credit;
 mod events;
 mod ledger;
 mod usage;
 
+pub(crate) use bill::bill;
 pub(crate) use budget::{budget, set_budget};
 pub(crate) use credit::create_credit;
 pub(crate) use events::usage_events;

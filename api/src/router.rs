@@ -187,6 +187,7 @@ pub(crate) fn routes() -> Vec<Route> {
         get   (ROOT,         "/billing/usage",                     Somewhere(BillingUsageRead), billing::usage()),
         get   (ROOT,         "/billing/ledger",                    Somewhere(BillingUsageRead), billing::ledger()),
         get   (ROOT,         "/billing/balance",                   Somewhere(BillingUsageRead), billing::balance()),
+        get   (ROOT,         "/billing/bill",                      Somewhere(BillingUsageRead), billing::bill()),
         post  (PROJECT,      "/usage-events",                      KeyOrInstance(BillingUsageWrite), billing::usage_events()),
         get   (PROJECT,      "/budget",                            BillingUsageRead,        billing::budget()),
         put   (PROJECT,      "/budget",                            BillingBudgetManage,     billing::set_budget()),

@@ -10,6 +10,7 @@ pub mod canary;
 pub mod compose;
 pub mod container;
 pub mod correlation;
+pub mod currency;
 pub mod digest;
 pub mod entitlement;
 pub mod error_code;

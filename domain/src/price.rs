@@ -181,6 +181,10 @@ impl Price {
             && fits(&self.sku, to.sku)
     }
 
+    fn rank(&self) -> (bool, bool, DateTime<Utc>, i32) {
+        (self.app_slug.is_some(), self.sku.is_some(), self.effective_from, self.version)
+    }
+
     /// All that is wrong with whom it is for: pointer and sentence.
     pub fn problems(&self, covers: Option<Covers>) -> Vec<(String, String)> {
         let mut found = self.rate.problems();
@@ -218,9 +222,30 @@ impl Price {
 
 /// The price that holds: the most particular that is in effect, and of its versions the one that began last.
 pub fn choose<'a>(prices: &'a [Price], priced: &Priced<'_>) -> Option<&'a Price> {
-    let rank =
-        |price: &&Price| (price.app_slug.is_some(), price.sku.is_some(), price.effective_from, price.version);
-    prices.iter().filter(|price| price.applies(priced)).max_by_key(rank)
+    prices.iter().filter(|price| price.applies(priced)).max_by_key(|price| price.rank())
+}
+
+/// A price, and since when it is known.
+#[derive(Clone, Debug)]
+pub struct Known {
+    pub price: Price,
+    pub since: DateTime<Utc>,
+}
+
+/// Whether [`choose`] can have given this answer at some moment between two, by the prices that were known then.
+pub fn can_be_chosen(
+    known: &[Known],
+    priced: &Priced<'_>,
+    answer: Option<Uuid>,
+    (from, until): (DateTime<Utc>, DateTime<Utc>),
+) -> bool {
+    let applying = || known.iter().filter(|one| one.price.applies(priced));
+    let Some(id) = answer else { return applying().all(|one| one.since > from) };
+    let found = applying().find(|one| one.price.id == id && one.since <= until);
+    found.is_some_and(|one| {
+        let earliest = one.since.max(from);
+        applying().all(|other| other.since > earliest || other.price.rank() <= one.price.rank())
+    })
 }
 
 #[cfg(test)]
@@ -257,6 +282,28 @@ mod tests {
         assert_eq!(chosen(&prices, 200), Some(3), "a newer general price does not undo a particular one");
         assert_eq!(chosen(&prices[..2], 100), Some(2));
         assert_eq!(chosen(&prices[1..2], 99), None);
+    }
+
+    #[test]
+    fn a_price_can_be_chosen_only_while_it_is_known_and_none_better_is() {
+        let moment = |seconds| DateTime::from_timestamp(seconds, 0).unwrap();
+        let known: Vec<Known> = [(price(1, 0, None), 0), (price(2, 0, None), 500)]
+            .into_iter()
+            .map(|(price, since)| Known { price, since: moment(since) })
+            .collect();
+        let can = |version: Option<u128>, from, until| {
+            let (usage_source, usage_unit) = (UsageSource::AppRuntime, "tokens");
+            let priced = Priced { usage_source, usage_unit, app_slug: None, sku: None, at: moment(100) };
+            can_be_chosen(&known, &priced, version.map(Uuid::from_u128), (moment(from), moment(until)))
+        };
+        assert!(
+            can(Some(1), 160, 400) && can(Some(1), 160, 900),
+            "rated before the second was known, and kept"
+        );
+        assert!(!can(Some(1), 600, 900), "the second was known from the beginning");
+        assert!(!can(Some(2), 160, 400), "it was not known yet");
+        assert!(can(Some(2), 160, 900));
+        assert!(!can(None, 160, 900) && !can(Some(7), 160, 900));
     }
 
     #[test]

@@ -24,7 +24,8 @@ use crate::failure::Failure;
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// Longer than the longest `?wait=`. Streams are read for as long as they last.
 const ANSWER_LIMIT: Duration = Duration::from_secs(90);
-/// How many pages of a list are read, two hundred items each.
+/// How many items a page of a list has, and how many pages of one are read.
+const PAGE: usize = 200;
 const PAGES: usize = 25;
 
 pub struct Client {
@@ -84,9 +85,18 @@ impl Client {
     }
 
     pub async fn get<T: DeserializeOwned>(&self, path: &str, query: &[(&str, String)]) -> Result<T, Failure> {
-        let answer = self
-            .send(|http| http.request(Method::GET, self.at(path)).query(query).timeout(ANSWER_LIMIT))
-            .await?;
+        self.get_within(ANSWER_LIMIT, path, query).await
+    }
+
+    /// An answer that may be long.
+    pub async fn get_within<T: DeserializeOwned>(
+        &self,
+        limit: Duration,
+        path: &str,
+        query: &[(&str, String)],
+    ) -> Result<T, Failure> {
+        let answer =
+            self.send(|http| http.request(Method::GET, self.at(path)).query(query).timeout(limit)).await?;
         body(answer).await
     }
 
@@ -96,21 +106,34 @@ impl Client {
         path: &str,
         query: &[(&str, String)],
     ) -> Result<Vec<T>, Failure> {
+        let (all, is_whole) = self.first(path, query, PAGES * PAGE).await?;
+        if !is_whole {
+            output::say(&format!("there are more than these {}", all.len()));
+        }
+        Ok(all)
+    }
+
+    /// At most so many of a list, page by page, and whether that is all of it.
+    pub async fn first<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &[(&str, String)],
+        most: usize,
+    ) -> Result<(Vec<T>, bool), Failure> {
         let mut all = Vec::new();
         let mut cursor = None;
-        for _ in 0..PAGES {
+        while all.len() < most {
             let mut query = query.to_vec();
-            query.push(("limit", "200".to_owned()));
+            query.push(("limit", PAGE.min(most - all.len()).to_string()));
             query.extend(cursor.map(|cursor| ("cursor", cursor)));
             let page: Page<T> = self.get(path, &query).await?;
             all.extend(page.items);
             cursor = page.next_cursor;
             if cursor.is_none() {
-                return Ok(all);
+                return Ok((all, true));
             }
         }
-        output::say(&format!("there are more than these {}", all.len()));
-        Ok(all)
+        Ok((all, false))
     }
 
     /// A change. Its key makes it safe to send again should the answer get lost on the way.

@@ -105,7 +105,7 @@ fn sum_row(sum: &UsageSum) -> Vec<String> {
         used.join(", "),
         sum.currency
             .as_ref()
-            .map_or_else(|| "-".to_owned(), |currency| output::money(sum.amount_minor, currency)),
+            .map_or_else(|| "-".to_owned(), |currency| domain::currency::written(sum.amount_minor, currency)),
         yes(sum.rated),
     ]
 }

@@ -32,8 +32,12 @@ pub struct UsageRecord {
     pub reference_id: Option<String>,
     pub metadata: Value,
     pub recorded_at: DateTime<Utc>,
+    /// The kind of the allocation, which its price may depend on.
+    pub sku: Option<String>,
     /// The price that its window was last rated by.
     pub price_id: Option<Uuid>,
+    /// How much of the same thing its window was last rated for.
+    pub rated_quantity: Option<i64>,
     /// Whether what it cost is in the ledger.
     pub rated: bool,
 }
@@ -156,8 +160,9 @@ pub async fn list(conn: &mut PgConnection, filter: &Filter, slice: Slice) -> sql
         "select r.id, r.org_id, r.project_id, r.app_instance_id, r.allocation_id, r.app_slug, r.usage_source, r.usage_unit,
                 r.quantity, r.occurred_at, r.window_start, r.window_end, r.operating_mode, r.control_plane_scope,
                 r.runtime_backend, r.control_plane_component, r.correlation_id, r.reference_id, r.metadata, r.recorded_at,
-                u.price_id, u.price_id is not null and o.project_id is null as rated
+                a.sku, u.price_id, u.quantity as rated_quantity, u.price_id is not null and o.project_id is null as rated
          from usage_records r
+         left join allocations a on r.usage_source = 'allocation' and a.id = r.allocation_id
          left join usage_windows u on u.project_id = r.project_id and u.window_start = r.window_start
              and u.window_end = r.window_end and u.usage_source = r.usage_source and u.usage_unit = r.usage_unit
              and u.app_instance_id is not distinct from r.app_instance_id

@@ -4,6 +4,7 @@ use api_types::{Balance, Ledger};
 use axum::extract::State as Shared;
 use axum::http::HeaderMap;
 use domain::{ErrorCode, PolicyKey};
+use sqlx::PgConnection;
 use store::policies::{self, Subject};
 use store::{billing_ledger, budgets, prices};
 use utoipa::openapi::schema::KnownFormat;
@@ -67,15 +68,23 @@ async fn left(
     let whose = Whose::project(&mut params, &headers);
     params.finish()?;
     let mut tx = state.read().await?;
-    let (org, project_id) = whose.place(&state, &mut tx, &caller).await?;
-    let kept = billing_ledger::find(&mut tx, project_id).await?.map(|(kept, _)| kept);
+    let owner = whose.place(&state, &mut tx, &caller).await?;
+    let balance = balance_of(&mut tx, owner).await?;
+    tx.rollback().await?;
+    Ok(Json(balance))
+}
+
+pub(super) async fn balance_of(
+    conn: &mut PgConnection,
+    (org, project_id): (Uuid, Uuid),
+) -> Result<Balance, ApiError> {
+    let kept = billing_ledger::find(conn, project_id).await?.map(|(kept, _)| kept);
     let head = kept.as_ref().map(|kept| kept.head.clone()).unwrap_or_default();
     let here = Subject { user: None, project: Some(project_id), org: Some(org) };
-    let threshold_minor = policies::whole_number(&mut tx, PolicyKey::LowBalanceThresholdMinor, here).await?;
-    let spent = budgets::standing(&mut tx, project_id).await?.spent_minor;
-    let rated_until = rated_until(&mut tx, project_id).await?;
-    tx.rollback().await?;
-    Ok(Json(Balance {
+    let threshold_minor = policies::whole_number(conn, PolicyKey::LowBalanceThresholdMinor, here).await?;
+    let spent = budgets::standing(conn, project_id).await?.spent_minor;
+    let rated_until = rated_until(conn, project_id).await?;
+    Ok(Balance {
         project_id,
         balance_minor: head.balance_minor,
         currency: kept.and_then(|kept| kept.currency),
@@ -85,5 +94,5 @@ async fn left(
         threshold_minor,
         spent_this_month_minor: spent,
         rated_until,
-    }))
+    })
 }

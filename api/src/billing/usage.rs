@@ -153,7 +153,7 @@ fn key(sum: &UsageSum) -> Key<'_> {
     (sum.window_start, sum.usage_source, unit, sum.app_instance_id, sum.allocation_id, slug)
 }
 
-fn shown(row: usage_records::UsageRecord) -> UsageRecord {
+pub(super) fn shown(row: usage_records::UsageRecord) -> UsageRecord {
     UsageRecord {
         id: row.id,
         org_id: row.org_id,
@@ -175,7 +175,9 @@ fn shown(row: usage_records::UsageRecord) -> UsageRecord {
         reference_id: row.reference_id,
         metadata: row.metadata,
         recorded_at: row.recorded_at,
+        sku: row.sku,
         price_id: row.price_id,
+        rated_quantity: row.rated_quantity,
         rated: row.rated,
     }
 }

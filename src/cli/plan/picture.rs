@@ -101,11 +101,14 @@ fn allowed(policy: &Effective) -> String {
 
 /// As money is told everywhere.
 fn per_hour(price: &InstancePrice) -> String {
-    let own = output::money(price.amount_minor, &price.currency);
+    let own = domain::currency::written(price.amount_minor, &price.currency);
     match price.allocation_amount_minor {
         0 => format!("{own} an hour"),
         minor => {
-            format!("{own} an hour, beside {} for its allocation", output::money(minor, &price.currency))
+            format!(
+                "{own} an hour, beside {} for its allocation",
+                domain::currency::written(minor, &price.currency)
+            )
         }
     }
 }
