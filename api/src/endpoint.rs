@@ -310,6 +310,11 @@ pub(crate) fn word() -> RefOr<Schema> {
     ObjectBuilder::new().schema_type(Type::String).min_length(Some(1)).into()
 }
 
+/// One of these words.
+pub(crate) fn one_of(words: &[&str]) -> RefOr<Schema> {
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words.iter().copied())).into()
+}
+
 /// A filter of several words, separated by commas; at least one.
 pub(crate) fn words<T: ToSchema>() -> RefOr<Schema> {
     ArrayBuilder::new().items(T::schema()).min_items(Some(1)).into()

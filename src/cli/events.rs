@@ -46,9 +46,9 @@ pub async fn run(args: &EventsArgs, client: &Client, format: Format) -> Result<(
     ] {
         query.extend(value.clone().map(|value| (name, value)));
     }
-    let mut events: Vec<CloudEvent> = client.list(&path, &query).await?;
-    let last = events.last().and_then(|event| event.sequence.clone()).unwrap_or_else(|| "0".to_owned());
-    events.drain(..events.len().saturating_sub(args.limit));
+    // Whoever follows goes on from the newest event there is, whether or not it is one of those asked for.
+    let end = if args.follow { newest(client, &path, &[], 1).await?.pop() } else { None };
+    let events = newest(client, &path, &query, args.limit).await?;
     if !args.follow {
         let rows: Vec<Vec<String>> = events.iter().map(row).collect();
         let heading = ["id", "at", "type", "subject", "remark", "correlation id"];
@@ -58,15 +58,36 @@ pub async fn run(args: &EventsArgs, client: &Client, format: Format) -> Result<(
         line(event, format)?;
     }
     let path = sse::with_query(&path, &query);
+    let seen = events.last().into_iter().chain(&end).map(CloudEvent::seq).max();
+    let last = seen.unwrap_or_default().to_string();
+    // Who has seen nothing misses nothing.
+    let mut has_seen = seen.is_some();
     sse::follow(client, &path, Some(last), |event| match event.name.as_str() {
-        "event" => line(&event.read()?, format).map(|()| None),
-        "reset" => {
+        "event" => {
+            has_seen = true;
+            line(&event.read()?, format).map(|()| None)
+        }
+        "reset" if has_seen => {
             output::say("events in between are gone: what follows is everything that is kept");
             Ok(None)
         }
         _ => Ok(None),
     })
     .await
+}
+
+/// The newest so many, oldest first.
+async fn newest(
+    client: &Client,
+    path: &str,
+    query: &[(&str, String)],
+    most: usize,
+) -> Result<Vec<CloudEvent>, Failure> {
+    let mut query = query.to_vec();
+    query.push(("order", "newest".to_owned()));
+    let (mut events, _) = client.first::<CloudEvent>(path, &query, most).await?;
+    events.reverse();
+    Ok(events)
 }
 
 fn row(event: &CloudEvent) -> Vec<String> {

@@ -6,6 +6,9 @@ use super::instances::{Town, answer};
 use super::{Running, Shell, told};
 use crate::billing::ledger::{priced, rolled_up};
 use crate::billing::office::Office;
+use crate::http::Http;
+use crate::support::realm::EXAMPLE;
+use crate::support::story::Story;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_is_read_and_followed() {
@@ -88,4 +91,51 @@ async fn usage_is_summed_for_people_and_listed_for_spreadsheets() {
     );
     server.close().await;
     office.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_events_the_newest_are_shown_and_who_follows_misses_and_repeats_nothing() {
+    let story = Story::new().await;
+    let http = Http::over(&story).await;
+    let server = http.listen().await;
+    let shell = Shell::at(server.address, http.acting("viewer").token());
+    // More than any list is read, and the first hundred are no longer kept.
+    sqlx::raw_sql(sqlx::AssertSqlSafe(format!(
+        "insert into event_counters (project_id, last_seq, forgotten) values ('{EXAMPLE}', 5300, 100);
+         insert into outbox (id, project_id, seq, type, subject, data, correlation_id)
+             select gen_random_uuid(), '{EXAMPLE}', n, 'apps.version.staged', 's' || n, '{{}}', 'c' from generate_series(101, 5300) n"
+    )))
+    .execute(&story.pool)
+    .await
+    .unwrap();
+    let newest = answer(&shell.ask(&["events", "--limit", "3", "-o", "json"]).await);
+    let subjects: Vec<&str> =
+        newest.as_array().unwrap().iter().map(|event| event["subject"].as_str().unwrap()).collect();
+    assert_eq!(subjects, ["s5298", "s5299", "s5300"], "the newest, oldest first");
+    let sequencer = Sequencer::start(&story.engine, &Hints::default());
+    let tell = async |subject: &str| {
+        sqlx::query(
+            "insert into outbox (id, project_id, type, subject, data, correlation_id)
+             values (gen_random_uuid(), $1, 'apps.version.retired', $2, '{}', 'c')",
+        )
+        .bind(EXAMPLE)
+        .bind(subject)
+        .execute(&story.pool)
+        .await
+        .unwrap();
+    };
+    // On a terminal, so that talk is heard too.
+    let of_type = ["events", "-f", "--type", "apps.version.retired"];
+    let mut matching = Running::start(shell.on_terminal(&of_type));
+    let mut all = Running::start(shell.on_terminal(&["events", "-f", "--limit", "1"]));
+    all.says("s5300").await;
+    tell("next").await;
+    assert!(!all.says("next").await.contains("s5299"), "what was shown is not shown again");
+    let heard = matching.says("next").await;
+    assert!(!heard.contains("gone") && !heard.contains("staged"), "{heard}");
+    all.end().await;
+    matching.end().await;
+    sequencer.stop().await;
+    server.close().await;
+    story.end().await;
 }

@@ -1,4 +1,5 @@
-//! Pages of events, oldest first. A page holds only events that have their number, so the next one misses nothing.
+//! Pages of events, oldest first unless asked otherwise. A page holds only events that have their number, so the next one
+//! misses nothing.
 
 use axum::extract::State as Shared;
 use axum::http::{HeaderMap, header};
@@ -10,7 +11,7 @@ use utoipa::openapi::schema::KnownFormat;
 
 use super::stream;
 use crate::caller::Caller;
-use crate::endpoint::{Endpoint, text_as, text_like, word, words};
+use crate::endpoint::{Endpoint, one_of, text_as, text_like, word, words};
 use crate::error::ApiError;
 use crate::json::Json;
 use crate::paging::Paging;
@@ -24,6 +25,7 @@ pub(crate) fn list() -> Endpoint {
         .query("subject", word(), "Only events about this resource.")
         .query("correlation_id", text_like(CorrelationId::PATTERN), "Only what was set off under this id.")
         .query("since", text_as(KnownFormat::DateTime), "Only events of this time or later.")
+        .query("order", one_of(&[OLDEST, NEWEST]), "Which come first; `oldest` unless said otherwise.")
         .header(
             "Last-Event-ID",
             "For streams: the number of the last event seen. Without it, and without `since` or `cursor`, a \
@@ -33,13 +35,38 @@ pub(crate) fn list() -> Endpoint {
         .or_streams(&["event", "reset"])
 }
 
+const OLDEST: &str = "oldest";
+const NEWEST: &str = "newest";
+
+enum Order {
+    Oldest,
+    Newest,
+}
+
+impl std::str::FromStr for Order {
+    type Err = ();
+    fn from_str(word: &str) -> Result<Order, ()> {
+        match word {
+            OLDEST => Ok(Order::Oldest),
+            NEWEST => Ok(Order::Newest),
+            _ => Err(()),
+        }
+    }
+}
+
 async fn all(
     Shared(state): Shared<State>,
     caller: Caller,
     headers: HeaderMap,
     mut params: Params,
 ) -> Result<Response, ApiError> {
-    let paging = Paging::<i64>::read(&mut params, "ev1");
+    let order = params.parsed::<Order>("order", "oldest or newest").unwrap_or(Order::Oldest);
+    let newest_first = matches!(order, Order::Newest);
+    if newest_first && wants_stream(&headers) {
+        params.problem("order", "cannot be newest of a stream");
+    }
+    // A page of one order does not go on in the other.
+    let paging = Paging::<i64>::read(&mut params, if newest_first { "ev1n" } else { "ev1" });
     let correlation_id =
         params.parsed::<CorrelationId>("correlation_id", "1 to 128 characters of [A-Za-z0-9._:-]");
     let filter = Filter {
@@ -50,6 +77,7 @@ async fn all(
         since: params.parsed("since", "an RFC 3339 time such as 2026-01-31T12:00:00Z"),
         after: paging.after.unwrap_or_default(),
         limit: paging.rows(),
+        newest_first,
     };
     params.finish()?;
     if wants_stream(&headers) {

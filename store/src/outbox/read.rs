@@ -16,18 +16,25 @@ pub struct Filter {
     pub subject: Option<String>,
     pub correlation_id: Option<String>,
     pub since: Option<DateTime<Utc>>,
-    /// Only events with a higher number.
+    /// Only events with a higher number; newest first, with a lower one, where it is not 0.
     pub after: i64,
     pub limit: i64,
+    pub newest_first: bool,
 }
 
-/// In their order.
+/// In their order, or the other way round.
 pub async fn told(conn: &mut PgConnection, filter: &Filter) -> sqlx::Result<Vec<CloudEvent>> {
     let mut query = QueryBuilder::new(
         "select id, project_id, org_id, seq, type as kind, subject, data, correlation_id, traceparent, at
          from outbox where project_id = ",
     );
-    query.push_bind(filter.project_id).push(" and seq > ").push_bind(filter.after);
+    query.push_bind(filter.project_id);
+    // What has no number yet is told to nobody.
+    match (filter.newest_first, filter.after) {
+        (true, 0) => query.push(" and seq is not null"),
+        (true, before) => query.push(" and seq < ").push_bind(before),
+        (false, after) => query.push(" and seq > ").push_bind(after),
+    };
     if !filter.types.is_empty() {
         let names: Vec<&str> = filter.types.iter().map(|kind| kind.as_str()).collect();
         query.push(" and type = any(").push_bind(names).push(")");
@@ -41,7 +48,8 @@ pub async fn told(conn: &mut PgConnection, filter: &Filter) -> sqlx::Result<Vec<
     if let Some(since) = filter.since {
         query.push(" and at >= ").push_bind(since);
     }
-    query.push(" order by seq limit ").push_bind(filter.limit);
+    let order = if filter.newest_first { " order by seq desc limit " } else { " order by seq limit " };
+    query.push(order).push_bind(filter.limit);
     let rows: Vec<Row> = query.build_query_as().fetch_all(conn).await?;
     rows.into_iter().map(shown).collect()
 }
