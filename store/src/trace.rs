@@ -30,7 +30,8 @@ pub struct Traced {
     pub finished_at: Option<DateTime<Utc>>,
 }
 
-/// Entries of the audit log: those that a request wrote, which came from an address, or the others.
+/// Entries of the audit log: those that a request wrote, which came from an address, or the others. A request stands where
+/// it began, before all that it caused, although its entry is written last.
 pub async fn audited(
     conn: &mut PgConnection,
     by_request: bool,
@@ -39,12 +40,13 @@ pub async fn audited(
 ) -> sqlx::Result<Vec<Traced>> {
     sqlx::query_as!(
         Traced,
-        r#"select at, id::text as "id!", action as name, result as "status?", code, target as "subject?", org_id, project_id,
-                  null::uuid as run_id, actor_id, at as "finished_at?"
-           from audit
-           where correlation_id = $1 and ($2 or org_id = any($3) or project_id = any($4)) and (ip is not null) = $5
-             and (at > $6 or (at = $6 and id::text > $7))
-           order by at, id::text limit $8"#,
+        r#"select began as "at!", id::text as "id!", action as name, result as "status?", code, target as "subject?", org_id,
+                  project_id, null::uuid as run_id, actor_id, at as "finished_at?"
+           from (select *, case when ip is null then at else coalesce(began_at, at) end as began
+                 from audit where correlation_id = $1) entry
+           where ($2 or org_id = any($3) or project_id = any($4)) and (ip is not null) = $5
+             and (began > $6 or (began = $6 and id::text > $7))
+           order by began, id::text limit $8"#,
         window.correlation_id,
         reach.everything,
         &reach.orgs,

@@ -60,6 +60,7 @@ async fn a_deployment_is_traced_from_its_request_to_its_events() {
     assert_eq!(kinds, BTreeSet::from(["event", "node_task", "request", "step", "workflow"]));
     let times = words(&all, "at");
     assert!(times.is_sorted(), "{times:?}");
+    assert_eq!(words(&all, "kind")[..2], ["request", "workflow"], "the cause comes before what it caused");
     let of = |kind: &str| -> Vec<Value> { all.iter().filter(|e| e["kind"] == kind).cloned().collect() };
     assert_eq!(words(&of("request"), "name"), ["create_app_instance"]);
     let workflow = of("workflow");
