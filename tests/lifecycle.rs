@@ -12,6 +12,7 @@ use uuid::Uuid;
 use workflows::action::Requester;
 use workflows::check_promises::CheckPromises;
 use workflows::demo::Tour;
+use workflows::reconcilers::clean_up::CleanUp;
 use workflows::reconcilers::old_events::ForgetEvents;
 use workflows::version::{PromoteVersion, Retirement, When};
 
@@ -42,6 +43,7 @@ const CHECKED: &[&str] = &[
     "artifact.retire",
     "webhook.deliver",
     "platform.forget_events",
+    "platform.clean_up",
 ];
 
 #[test]
@@ -92,6 +94,37 @@ async fn forgetting_old_events_survives_being_struck_anywhere() {
     })
     .await;
     database.drop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cleaning_up_survives_being_struck_anywhere() {
+    let database = TestDatabase::new().await;
+    check_workflow(Check {
+        database: database.options.clone(),
+        workflow: CleanUp {},
+        fresh_env: old_and_new_answers,
+        leftovers: answers,
+        while_waiting: let_time_pass,
+    })
+    .await;
+    database.drop().await;
+}
+
+fn old_and_new_answers(engine: &Engine) -> Arc<Env> {
+    wait_for(sqlx::raw_sql(
+        "delete from idempotency;
+         insert into idempotency (principal_id, method, path, key, body_hash, status, headers, body, created_at)
+             select gen_random_uuid(), 'POST', '/', n, '', 201, '{}', '', engine.now() - case
+                 when n <= 3 then interval '25 hours' else interval '1 hour' end from generate_series(1, 5) n",
+    )
+    .execute(engine.pool().bare()))
+    .expect("answers");
+    Arc::new(Env::new(engine.clone()))
+}
+
+fn answers(env: &Env) -> Vec<String> {
+    let all = "select 'kept ' || key from idempotency order by 1";
+    wait_for(sqlx::query_scalar(all).fetch_all(env.pool().bare())).expect("what is kept")
 }
 
 /// Three old events, told before two new ones.

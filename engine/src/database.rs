@@ -143,7 +143,7 @@ impl Shelf {
         self.inner.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn close(&self) {
+    pub(crate) async fn close(&self) {
         self.inner.places.close();
         let idle = std::mem::take(&mut *self.idle());
         for conn in idle {

@@ -16,6 +16,7 @@ use crate::invariants::AlsoPromised;
 use crate::payload::PayloadError;
 use crate::pool::Pool;
 use crate::registry::Kind;
+use crate::retention;
 use crate::settings::Settings;
 use crate::state::RunState;
 use crate::stats::Stats;
@@ -138,6 +139,15 @@ impl Engine {
     /// Whether new work should be refused now: the database does not keep up with this process, or with any that drives.
     pub fn pressed(&self) -> bool {
         self.inner.is_pressed() || self.inner.admission.everybody_is_pressed()
+    }
+
+    /// Takes away the history that is older than the settings keep it, as every process does now and then. Answers how many
+    /// runs went.
+    pub async fn clear_history(&self) -> sqlx::Result<usize> {
+        let shelf = self.inner.db.shelf_apart();
+        let gone = retention::sweep(&self.inner, &shelf).await;
+        shelf.close().await;
+        gone
     }
 
     /// Closes the pools, the committer's first.

@@ -8,8 +8,8 @@ use crate::inspect::queue_is_quiet;
 
 const BITE: i64 = 500;
 
-/// One pass: idempotent, run by every process every ten minutes or so.
-pub(crate) async fn sweep(engine: &Inner, shelf: &Shelf) -> sqlx::Result<()> {
+/// One pass: idempotent, run by every process every ten minutes or so. Answers how many runs are gone.
+pub(crate) async fn sweep(engine: &Inner, shelf: &Shelf) -> sqlx::Result<usize> {
     let mut tx = shelf.begin().await?;
     sqlx::query!("select engine.make_partitions(7)").fetch_one(&mut *tx).await?;
     tx.commit().await?;
@@ -17,7 +17,14 @@ pub(crate) async fn sweep(engine: &Inner, shelf: &Shelf) -> sqlx::Result<()> {
     if let Err(error) = drop_old_days(engine, shelf).await {
         tracing::info!(%error, "an old partition is in use and stays for now");
     }
-    while delete_runs(engine, shelf).await? == BITE as usize {}
+    let mut gone = 0;
+    loop {
+        let bite = delete_runs(engine, shelf).await?;
+        gone += bite;
+        if bite < BITE as usize {
+            break;
+        }
+    }
     let mut tx = shelf.begin().await?;
     // Jobs no run names any more, left by drives that were fenced off.
     sqlx::query!(
@@ -44,7 +51,8 @@ pub(crate) async fn sweep(engine: &Inner, shelf: &Shelf) -> sqlx::Result<()> {
     if !queue_is_quiet(&mut tx).await? {
         tracing::error!("the queue's NOTIFY trigger is on and serialises every start: run `gpuaas migrate`");
     }
-    tx.commit().await
+    tx.commit().await?;
+    Ok(gone)
 }
 
 async fn drop_old_days(engine: &Inner, shelf: &Shelf) -> sqlx::Result<()> {

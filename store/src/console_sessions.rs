@@ -21,7 +21,7 @@ pub async fn insert(
     user_id: Uuid,
     lifetime: TimeDelta,
 ) -> sqlx::Result<()> {
-    forget_expired(conn).await?;
+    forget_expired(conn, 10).await?;
     let lifetime =
         PgInterval { months: 0, days: 0, microseconds: lifetime.num_microseconds().unwrap_or(i64::MAX) };
     sqlx::query!(
@@ -54,13 +54,14 @@ pub async fn delete(conn: &mut PgConnection, digest: &[u8; 32]) -> sqlx::Result<
         .await
 }
 
-/// A few at a time, so that the table stays small without anybody having to sweep it.
-async fn forget_expired(conn: &mut PgConnection) -> sqlx::Result<()> {
-    sqlx::query!(
+/// At most so many. Whoever adds one takes a few away, so that the table stays small between two sweeps.
+pub async fn forget_expired(conn: &mut PgConnection, most: i64) -> sqlx::Result<u64> {
+    let gone = sqlx::query!(
         "delete from console_sessions where digest in (
-             select digest from console_sessions where expires_at <= engine.now() limit 10 for update skip locked)"
+             select digest from console_sessions where expires_at <= (select engine.now()) limit $1 for update skip locked)",
+        most
     )
     .execute(conn)
     .await?;
-    Ok(())
+    Ok(gone.rows_affected())
 }

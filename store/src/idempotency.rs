@@ -55,7 +55,7 @@ pub async fn find(conn: &mut PgConnection, slot: &Slot) -> sqlx::Result<Option<R
 }
 
 pub async fn record(conn: &mut PgConnection, slot: &Slot, answer: &Recorded) -> sqlx::Result<()> {
-    forget_old(conn).await?;
+    forget_old(conn, 10).await?;
     // A row that is there already is older than a day: `find` did not see it, and the lock kept others out.
     sqlx::query!(
         "insert into idempotency (principal_id, method, path, key, body_hash, status, headers, body)
@@ -77,14 +77,15 @@ pub async fn record(conn: &mut PgConnection, slot: &Slot, answer: &Recorded) -> 
     Ok(())
 }
 
-/// A few at a time, so that the table stays small without anybody having to sweep it.
-async fn forget_old(conn: &mut PgConnection) -> sqlx::Result<()> {
-    sqlx::query!(
+/// At most so many. Whoever adds one takes a few away, so that the table stays small between two sweeps.
+pub async fn forget_old(conn: &mut PgConnection, most: i64) -> sqlx::Result<u64> {
+    let gone = sqlx::query!(
         "delete from idempotency where (principal_id, method, path, key) in (
              select principal_id, method, path, key from idempotency
-             where created_at < engine.now() - interval '24 hours' limit 10 for update skip locked)"
+             where created_at < (select engine.now()) - interval '24 hours' limit $1 for update skip locked)",
+        most
     )
     .execute(conn)
     .await?;
-    Ok(())
+    Ok(gone.rows_affected())
 }

@@ -224,3 +224,18 @@ pub async fn replay(
     .await?;
     Ok(again.rows_affected())
 }
+
+/// Forgets at most so many that came to an end, one way or the other, more than so many seconds ago.
+pub async fn forget(conn: &mut PgConnection, seconds: f64, most: i64) -> sqlx::Result<u64> {
+    let gone = sqlx::query!(
+        "delete from webhook_deliveries where id in (
+             select id from webhook_deliveries
+             where status <> 'pending' and updated_at < (select engine.now()) - make_interval(secs => $1)
+             order by updated_at limit $2 for update skip locked)",
+        seconds,
+        most
+    )
+    .execute(conn)
+    .await?;
+    Ok(gone.rows_affected())
+}

@@ -231,3 +231,27 @@ async fn many_events_for_a_receiver_that_is_down_cost_a_few_tries() {
     assert!(runs < 10, "{runs} runs");
     office.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deliveries_go_once_their_events_are_no_longer_kept_and_those_under_way_stay() {
+    let office = Office::open().await;
+    let (taken, refused) = (Receiver::open().await, Receiver::open().await);
+    let delivered = office.webhook(&taken.url(), json!([])).await["id"].as_str().unwrap().to_owned();
+    office.tell("a").await;
+    office.deliver().await;
+    assert_eq!(office.deliveries(&delivered).await.len(), 1);
+    office.story.advance(31 * DAY).await;
+    let pending = office.webhook(&refused.url(), json!([])).await["id"].as_str().unwrap().to_owned();
+    refused.will(Reply::Status(500));
+    office.tell("b").await;
+    office.deliver().await;
+    office.clean_up().await;
+    let left: Vec<Value> = office.deliveries(&delivered).await;
+    assert_eq!(
+        left.iter().filter(|one| one["status"] == "delivered").count(),
+        1,
+        "only the young one: {left:#?}"
+    );
+    assert_eq!(office.deliveries(&pending).await.len(), 1);
+    office.close().await;
+}

@@ -32,6 +32,7 @@ use self::instance::decommission::DecommissionInstance;
 use self::instance::deploy::DeployInstance;
 use self::instance::reconcile::ReconcileInstance;
 use self::instance::{RollbackInstance, UpgradeInstance};
+use self::reconcilers::clean_up::{self, CleanUp};
 use self::reconcilers::drift::{MINUTELY, WatchDrift};
 use self::reconcilers::lost_nodes::{QUARTER_MINUTELY, WatchNodes};
 use self::reconcilers::old_events::{self, ForgetEvents};
@@ -65,6 +66,7 @@ pub fn registry() -> Registry<Env> {
         .with::<Withdrawal>()
         .with::<DeliverWebhook>()
         .with::<ForgetEvents>()
+        .with::<CleanUp>()
 }
 
 /// Every process declares them when it starts, so a release brings its schedules with it.
@@ -72,6 +74,7 @@ pub async fn declare_schedules(engine: &Engine) -> Result<(), ScheduleError> {
     let mut transaction = engine.pool().begin().await?;
     engine.ensure_schedule(&mut transaction, &HOURLY, &ClearAway {}).await?;
     engine.ensure_schedule(&mut transaction, &old_events::NIGHTLY, &ForgetEvents {}).await?;
+    engine.ensure_schedule(&mut transaction, &clean_up::HOURLY, &CleanUp {}).await?;
     engine.ensure_schedule(&mut transaction, &NIGHTLY, &CheckPromises {}).await?;
     engine.ensure_schedule(&mut transaction, &QUARTER_MINUTELY, &WatchNodes {}).await?;
     engine.ensure_schedule(&mut transaction, &accrue::MINUTELY, &AccrueAllocations {}).await?;

@@ -15,10 +15,11 @@ use axum::serve::Listener;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use clients::webhook::WebhookSender;
-use engine::Workers;
+use engine::{RunState, Start, Workers};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::net::{TcpListener, TcpStream};
+use workflows::reconcilers::clean_up::CleanUp;
 use workflows::sequencer::number_all;
 use workflows::webhook::dispatch;
 
@@ -62,6 +63,17 @@ impl Office {
     pub async fn deliveries(&self, id: &str) -> Vec<Value> {
         let page = self.http.get(&project(&format!("/webhooks/{id}/deliveries"))).await.with(200);
         page["items"].as_array().unwrap().clone()
+    }
+
+    pub async fn clean_up(&self) {
+        let options = Start { correlation_id: "c-clock".into(), ..Start::default() };
+        let run = self.story.start_workflow(&CleanUp {}, options).await.expect("a start");
+        assert_eq!(
+            self.story.ends(run.id).await,
+            RunState::Succeeded,
+            "{}",
+            self.story.describe(run.id).await
+        );
     }
 
     pub async fn tell(&self, subject: &str) {
