@@ -158,3 +158,20 @@ async fn what_another_process_numbered_reaches_the_streams_here() {
     assert_eq!(client.next().await.unwrap().data["subject"], "far");
     story.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_has_nothing_to_tell_says_that_it_is_alive() {
+    let story = Story::new().await;
+    let (http, sequencer) = sequenced(&story).await;
+    let mut client = Client::open(&http, "", None).await;
+    // Far beyond the interval, so that only a stream that has gone silent fails this.
+    let heard = tokio::time::timeout(PATIENCE, async {
+        while !client.text.contains(": heartbeat") {
+            let chunk = client.body.next().await.expect("it does not end").unwrap();
+            client.text.push_str(std::str::from_utf8(&chunk).unwrap());
+        }
+    });
+    assert!(heard.await.is_ok(), "only {:?} came", client.text);
+    sequencer.stop().await;
+    story.end().await;
+}

@@ -323,6 +323,15 @@ async fn requests_are_counted_by_route_template_only() {
 }
 
 #[tokio::test]
+async fn the_document_of_events_is_served_and_names_every_type() {
+    let document = read("/api/v1/asyncapi.json").await.body;
+    assert!(document["asyncapi"].as_str().unwrap().starts_with("3."));
+    for kind in domain::EventType::all().map(domain::EventType::as_str) {
+        assert!(document["components"]["messages"][kind].is_object(), "{kind} is missing");
+    }
+}
+
+#[tokio::test]
 async fn the_document_is_served_and_names_every_route_with_its_permission() {
     let document = read("/api/v1/openapi.json").await.body;
     assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));

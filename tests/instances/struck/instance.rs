@@ -78,6 +78,12 @@ async fn nothing_is_left(pool: &PgPool) {
         .await
         .unwrap();
     assert_eq!(open, 0, "no task is left open");
+    let repeated: Vec<String> =
+        sqlx::query_scalar("select type from outbox group by type having count(*) > 1 order by 1")
+            .fetch_all(pool)
+            .await
+            .unwrap();
+    assert_eq!(repeated, [""; 0], "whatever struck, each thing is told once");
 }
 
 /// What the run has made of the world, besides the instance's own state: what it took or gave back, and whatever of its means is
@@ -91,6 +97,9 @@ pub(super) fn left(env: &Env) -> Vec<String> {
          union all select 'good key' from service_account_keys where revoked_at is null
          union all select 'target ' || name from app_instance_artifacts a where standing = 'target'
              and exists (select 1 from app_instance_releases r where r.instance_id = a.instance_id and standing = 'serving')
+         -- A run that failed has told so, and what it told on its way; one that did its work tells the same each time.
+         union all select format('told %s %s', type, count(*)) from outbox
+             where not exists (select 1 from outbox where type = 'apps.instance.failed') group by type
          order by 1",
     );
     wait_for(left.bind(Uuid::nil()).fetch_all(env.pool().bare())).unwrap()
