@@ -99,7 +99,7 @@ pub(super) fn left(env: &Env) -> Vec<String> {
              and exists (select 1 from app_instance_releases r where r.instance_id = a.instance_id and standing = 'serving')
          -- A run that failed has told so, and what it told on its way; one that did its work tells the same each time.
          union all select format('told %s %s', type, count(*)) from outbox
-             where not exists (select 1 from outbox where type = 'apps.instance.failed') group by type
+             where correlation_id <> 'c-before' and not exists (select 1 from outbox where type = 'apps.instance.failed') group by type
          order by 1",
     );
     wait_for(left.bind(Uuid::nil()).fetch_all(env.pool().bare())).unwrap()
@@ -177,7 +177,7 @@ async fn reset(pool: &PgPool, status: &str, serves: bool) {
         stands(&mut tx, Standing::Previous, VERSIONS[1], 1).await;
         holds(&mut tx).await;
         let ran = "insert into outbox (id, project_id, org_id, type, subject, data, correlation_id)
-                   values (gen_random_uuid(), $1, $2, 'apps.instance.running', $3::text, '{}', 'c')";
+                   values (gen_random_uuid(), $1, $2, 'apps.instance.running', $3::text, '{}', 'c-before')";
         let ran = sqlx::query(ran).bind(PROJECT).bind(ORG).bind(INSTANCE.to_string());
         ran.execute(&mut *tx).await.unwrap();
     } else {
