@@ -32,6 +32,10 @@ async fn a_receiver_gets_what_it_wants_in_order_and_signed() {
         assert_eq!(letter.headers["webhook-id"].to_str().unwrap(), letter.event["id"]);
         assert_eq!(letter.headers["content-type"], "application/cloudevents+json");
         assert_eq!(letter.signatures(), [letter.signed_with(secret)]);
+        assert!(
+            letter.is_believed(secret)
+                && !letter.is_believed("whsec_c29tZWJvZHkgZWxzZSdzIHNlY3JldCwgbm90IG91cnM=")
+        );
     }
     let log = office.deliveries(id).await;
     assert!(log.iter().all(|one| one["status"] == "delivered" && one["attempts"] == 1), "{log:#?}");
