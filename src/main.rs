@@ -96,11 +96,12 @@ async fn main() -> ExitCode {
     let _ = rustix::thread::disable_transparent_huge_pages(true);
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
+        // Help and version are answers; anything else is a mistake of the caller.
+        Err(error) if !error.use_stderr() => {
             let _ = error.print();
-            // Help and version are answers; anything else is a mistake of the caller.
-            return if error.use_stderr() { Failure::usage("").exit_code() } else { ExitCode::SUCCESS };
+            return ExitCode::SUCCESS;
         }
+        Err(error) => return misused(&error),
     };
     match run(&cli).await {
         Ok(()) => ExitCode::SUCCESS,
@@ -109,6 +110,22 @@ async fn main() -> ExitCode {
             failure.exit_code()
         }
     }
+}
+
+/// What is wrong with the words of a command, in the form that those words ask errors to have.
+fn misused(error: &clap::Error) -> ExitCode {
+    let words: Vec<String> = std::env::args().collect();
+    let format = Format::among(&words);
+    let told = error.render().to_string();
+    let failure =
+        Failure::usage(told.split("\n\nUsage:").next().unwrap_or(&told).trim_start_matches("error: ").trim());
+    match format {
+        Format::Json | Format::Yaml => output::error(format, &failure),
+        Format::Table | Format::Name | Format::Csv => {
+            let _ = error.print();
+        }
+    }
+    failure.exit_code()
 }
 
 async fn run(cli: &Cli) -> Result<(), Failure> {

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::ClientArgs;
 use super::output::{self, Format};
-use super::profile::{Profiles, check_name};
+use super::profile::{Profile, Profiles, check_name};
 use super::session::Session;
 use crate::config::{Config, Overrides, Surroundings, default_file, variable_name};
 use crate::failure::Failure;
@@ -64,20 +64,37 @@ pub fn run(
 ) -> Result<(), Failure> {
     match command {
         ConfigCommand::Show => show(&Config::load(overrides)?, format),
-        ConfigCommand::Default => output::text(default_file()),
-        ConfigCommand::RegistryCertificate => registry_certificate(&Config::load(overrides)?),
+        ConfigCommand::Default => defaults(format),
+        ConfigCommand::RegistryCertificate => registry_certificate(&Config::load(overrides)?, format),
         ConfigCommand::Profiles => profiles(&Surroundings::read()?, client, format),
-        ConfigCommand::Use { name } => choose(&Surroundings::read()?, name),
-        ConfigCommand::Set(args) => set(&Surroundings::read()?, args, client),
-        ConfigCommand::Remove { name } => remove(&Surroundings::read()?, name),
+        ConfigCommand::Use { name } => choose(&Surroundings::read()?, name, format),
+        ConfigCommand::Set(args) => set(&Surroundings::read()?, args, client, format),
+        ConfigCommand::Remove { name } => remove(&Surroundings::read()?, name, format),
     }
 }
 
-fn registry_certificate(config: &Config) -> Result<(), Failure> {
+/// The file as it is for people; for programs its values.
+fn defaults(format: Format) -> Result<(), Failure> {
+    match format {
+        Format::Json | Format::Yaml => {
+            let values: toml::Table = toml::from_str(default_file()).map_err(Failure::server)?;
+            output::data(format, &values)
+        }
+        Format::Table | Format::Name | Format::Csv => output::text(default_file()),
+    }
+}
+
+fn registry_certificate(config: &Config, format: Format) -> Result<(), Failure> {
     let missing =
         || Failure::usage("no registry is configured: set `registry.url` and `registry.token_key_file`");
     let authority = config.registry.as_ref().ok_or_else(missing)?.authority()?;
-    output::text(&authority.certificate().map_err(Failure::server)?)
+    let certificate = authority.certificate().map_err(Failure::server)?;
+    match format {
+        Format::Json | Format::Yaml => {
+            output::data(format, &serde_json::json!({ "certificate": certificate }))
+        }
+        Format::Table | Format::Name | Format::Csv => output::text(&certificate),
+    }
 }
 
 fn show(config: &Config, format: Format) -> Result<(), Failure> {
@@ -101,35 +118,60 @@ fn profiles(surroundings: &Surroundings, client: &ClientArgs, format: Format) ->
     let current = known.name(client.profile.as_deref(), surroundings);
     let mut shown = Vec::new();
     for (name, profile) in &known.profiles {
-        shown.push(ShownProfile {
-            name: name.clone(),
+        shown.push(ShownProfile::of(surroundings, name, profile, *name == current)?);
+    }
+    let rows: Vec<Vec<String>> = shown.iter().map(ShownProfile::row).collect();
+    output::print(format, &HEADING, &rows, &shown)
+}
+
+const HEADING: [&str; 5] = ["name", "url", "project", "current", "signed in"];
+
+impl ShownProfile {
+    fn of(
+        surroundings: &Surroundings,
+        name: &str,
+        profile: &Profile,
+        current: bool,
+    ) -> Result<ShownProfile, Failure> {
+        Ok(ShownProfile {
+            name: name.to_owned(),
             url: profile.url().to_owned(),
             project: profile.project.clone(),
-            current: *name == current,
+            current,
             signed_in: Session::read(surroundings, name)?.is_some(),
-        });
+        })
     }
-    let yes = |what: bool| if what { "yes" } else { "-" }.to_owned();
-    let row = |one: &ShownProfile| {
-        let project = one.project.clone().unwrap_or_else(|| "-".to_owned());
-        vec![one.name.clone(), one.url.clone(), project, yes(one.current), yes(one.signed_in)]
-    };
-    let rows: Vec<Vec<String>> = shown.iter().map(row).collect();
-    output::print(format, &["name", "url", "project", "current", "signed in"], &rows, &shown)
+
+    fn row(&self) -> Vec<String> {
+        let yes = |what: bool| if what { "yes" } else { "-" }.to_owned();
+        let project = self.project.clone().unwrap_or_else(|| "-".to_owned());
+        vec![self.name.clone(), self.url.clone(), project, yes(self.current), yes(self.signed_in)]
+    }
+
+    /// The one that a command was about.
+    fn print(&self, format: Format) -> Result<(), Failure> {
+        output::print(format, &HEADING, &[self.row()], self)
+    }
 }
 
-fn choose(surroundings: &Surroundings, name: &str) -> Result<(), Failure> {
+fn choose(surroundings: &Surroundings, name: &str, format: Format) -> Result<(), Failure> {
     let mut known = Profiles::read(surroundings)?;
-    known.get(name)?;
+    let profile = known.get(name)?;
     known.current = Some(name.to_owned());
-    known.write(surroundings)
+    known.write(surroundings)?;
+    ShownProfile::of(surroundings, name, &profile, true)?.print(format)
 }
 
-fn set(surroundings: &Surroundings, args: &SetArgs, client: &ClientArgs) -> Result<(), Failure> {
+fn set(
+    surroundings: &Surroundings,
+    args: &SetArgs,
+    client: &ClientArgs,
+    format: Format,
+) -> Result<(), Failure> {
     let mut known = Profiles::read(surroundings)?;
     let name = known.name(client.profile.as_deref(), surroundings);
     check_name(&name)?;
-    let profile = known.profiles.entry(name).or_default();
+    let profile = known.profiles.entry(name.clone()).or_default();
     for (field, said) in [
         (&mut profile.url, &client.url),
         (&mut profile.project, &client.project),
@@ -140,16 +182,19 @@ fn set(surroundings: &Surroundings, args: &SetArgs, client: &ClientArgs) -> Resu
             field.clone_from(said);
         }
     }
-    known.write(surroundings)
+    let profile = profile.clone();
+    known.write(surroundings)?;
+    let current = known.name(None, surroundings) == name;
+    ShownProfile::of(surroundings, &name, &profile, current)?.print(format)
 }
 
-fn remove(surroundings: &Surroundings, name: &str) -> Result<(), Failure> {
+fn remove(surroundings: &Surroundings, name: &str, format: Format) -> Result<(), Failure> {
     let mut known = Profiles::read(surroundings)?;
     check_name(name)?;
-    if known.profiles.remove(name).is_none() {
-        return Err(Failure::not_found(format!("there is no profile {name}")));
-    }
+    let removed = known.profiles.remove(name);
+    let removed = removed.ok_or_else(|| Failure::not_found(format!("there is no profile {name}")))?;
     known.current = known.current.filter(|current| current != name);
     Session::forget(surroundings, name)?;
-    known.write(surroundings)
+    known.write(surroundings)?;
+    ShownProfile::of(surroundings, name, &removed, false)?.print(format)
 }

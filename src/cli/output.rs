@@ -25,6 +25,27 @@ pub enum Format {
     Csv,
 }
 
+impl Format {
+    /// What these words ask for, as far as they can be understood: a command that is wrong elsewhere still says how its
+    /// errors are to be printed.
+    pub fn among(words: &[String]) -> Format {
+        let mut asked = None;
+        for (place, word) in words.iter().enumerate() {
+            let joined = word.strip_prefix("--output=").or_else(|| {
+                let short = word.strip_prefix("-o").filter(|_| !word.starts_with("--"))?;
+                (!short.is_empty()).then(|| short.strip_prefix('=').unwrap_or(short))
+            });
+            let apart = if word == "-o" || word == "--output" {
+                words.get(place + 1).map(String::as_str)
+            } else {
+                None
+            };
+            asked = joined.or(apart).and_then(|name| Format::from_str(name, true).ok()).or(asked);
+        }
+        asked.unwrap_or_default()
+    }
+}
+
 /// Rows of data with a heading, and the same data for programs.
 pub fn print<T: Serialize>(
     format: Format,
@@ -147,12 +168,6 @@ fn csv(heading: &[&str], rows: &[Vec<String>]) -> String {
     rows.iter().fold(first, |text, row| text + &line(row.iter().map(|value| cell(value)).collect()))
 }
 
-/// Minor units of a currency.
-pub fn money(minor: i64, currency: &str) -> String {
-    let sign = if minor < 0 { "-" } else { "" };
-    format!("{sign}{}.{:02} {currency}", minor.unsigned_abs() / 100, minor.unsigned_abs() % 100)
-}
-
 pub fn table(heading: &[&str], rows: &[Vec<String>]) -> String {
     let heading: Vec<String> = heading.iter().map(|title| title.to_uppercase()).collect();
     let lines: Vec<&Vec<String>> = std::iter::once(&heading).chain(rows).collect();
@@ -185,9 +200,22 @@ mod tests {
     }
 
     #[test]
+    fn the_format_is_found_however_it_is_said() {
+        let among = |line: &str| Format::among(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        for said in
+            ["ps -o json", "ps --output json --nonsense", "--output=json ps", "ps -ojson", "ps -o=json"]
+        {
+            assert_eq!(among(said), Format::Json, "{said}");
+        }
+        assert_eq!(among("ps -o yaml -o"), Format::Yaml);
+        for said in ["ps", "ps -o", "ps -o nonsense", "open --only"] {
+            assert_eq!(among(said), Format::Table, "{said}");
+        }
+    }
+
+    #[test]
     fn a_cell_that_could_be_read_as_two_is_quoted() {
         let rows = vec![vec!["1".into(), "a, \"b\"".into()]];
         assert_eq!(csv(&["n", "text"], &rows), "n,text\n1,\"a, \"\"b\"\"\"\n");
-        assert_eq!((money(-1234, "EUR"), money(5, "EUR")), ("-12.34 EUR".into(), "0.05 EUR".into()));
     }
 }
