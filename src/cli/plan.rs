@@ -42,7 +42,7 @@ pub async fn run(args: &PlanArgs, client: &Client, format: Format) -> Result<(),
         }
         Some(action) => {
             let instance = pick::instance(client, &args.about).await?;
-            of(client, &instance, &asked(client, action, &instance, args.wish.version.clone()).await?).await?
+            of(client, &instance, &asked(client, action, &instance, &args.wish).await?).await?
         }
     };
     match format {
@@ -65,8 +65,9 @@ async fn asked(
     client: &Client,
     action: Action,
     instance: &AppInstance,
-    version: Option<String>,
+    wish: &Wish,
 ) -> Result<PlanInstance, Failure> {
+    let version = wish.version.clone();
     let (action, target_version) = match action {
         Action::Upgrade if version.is_none() => {
             (PlannedAction::Upgrade, Some(offered(client, &instance.app_slug).await?))
@@ -75,5 +76,5 @@ async fn asked(
         Action::Rollback => (PlannedAction::Rollback, version),
         Action::Down => (PlannedAction::Decommission, None),
     };
-    Ok(PlanInstance { action, target_version, artifact_id: None })
+    Ok(PlanInstance { action, target_version, artifact_id: wish.artifact })
 }

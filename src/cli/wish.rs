@@ -7,7 +7,9 @@ use api_types::{AppInstance, CatalogApp, NewAppInstance, WantedResources};
 use clap::Args;
 use domain::explanation::{Explanation, Parameter};
 use domain::manifest;
+use domain::{ControlPlaneScope, OperatingMode};
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
 use super::client::Client;
 use super::pick;
@@ -39,6 +41,24 @@ pub struct Wish {
     /// The allocation to stand on, by its id or the beginning of it [default: the first that fits]
     #[arg(long, value_name = "ID")]
     pub allocation: Option<String>,
+    /// tenant_dedicated or platform_managed [default: the first that the project's policy allows]
+    #[arg(long)]
+    pub mode: Option<OperatingMode>,
+    /// Whom its control plane serves: project, tenant or platform
+    #[arg(long)]
+    pub scope: Option<ControlPlaneScope>,
+    /// One of the version's images [default: the one that fits the accelerator]
+    #[arg(long, value_name = "NAME")]
+    pub variant: Option<String>,
+    /// An artifact of this very version to run instead of its own
+    #[arg(long, value_name = "ID")]
+    pub artifact: Option<Uuid>,
+    /// A package beside the version's own, such as numpy==2.1; may be repeated
+    #[arg(long = "package", value_name = "SPECIFIER")]
+    pub packages: Vec<String>,
+    /// The project's credential for one of the version's classes; may be repeated
+    #[arg(long = "credential", value_name = "CLASS=ID", value_parser = credential)]
+    pub credentials: Vec<(String, Uuid)>,
 }
 
 impl Wish {
@@ -61,14 +81,14 @@ impl Wish {
             app_slug: slug.to_owned(),
             version,
             display_name,
-            operating_mode: None,
-            control_plane_scope: None,
+            operating_mode: self.mode,
+            control_plane_scope: self.scope,
             placement_intent: allocation.map(|id| Map::from_iter([("allocation_id".to_owned(), json!(id))])),
             resources: self.resources(),
-            variant: None,
-            artifact_id: None,
-            packages: Vec::new(),
-            credentials: Default::default(),
+            variant: self.variant.clone(),
+            artifact_id: self.artifact,
+            packages: self.packages.clone(),
+            credentials: self.credentials.iter().cloned().collect(),
         })
     }
 
@@ -108,6 +128,12 @@ impl Wish {
         }
         Ok(Some(config))
     }
+}
+
+fn credential(said: &str) -> Result<(String, Uuid), String> {
+    let (class, id) = said.split_once('=').ok_or("write it as class=id")?;
+    let id = id.parse().map_err(|_| format!("`{id}` is no id of a credential"))?;
+    Ok((class.to_owned(), id))
 }
 
 /// The newest version that the project may deploy.

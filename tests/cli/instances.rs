@@ -184,6 +184,57 @@ async fn a_configuration_comes_from_words_and_files_and_all_that_is_wrong_is_sai
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn everything_that_can_be_asked_for_has_a_flag() {
+    let town = Town::new().await;
+    let operator = town.shell("operator");
+    town.version().await;
+    let plan = [
+        "plan",
+        "hello",
+        "--mode",
+        "tenant_dedicated",
+        "--scope",
+        "project",
+        "--port",
+        "31234",
+        "-o",
+        "json",
+    ];
+    let effective = answer(&operator.ask(&plan).await)["effective"].clone();
+    assert_eq!(
+        (
+            &effective["operating_mode"],
+            &effective["control_plane_scope"],
+            &effective["resources"]["host_port"]
+        ),
+        (&json!("tenant_dedicated"), &json!("project"), &json!(31234))
+    );
+    let id = "01970000-0000-7000-8000-000000000000";
+    let credential = format!("hf={id}");
+    let refusal = async |words: &[&str]| {
+        let words: Vec<&str> = ["plan", "hello", "-o", "json"].iter().chain(words).copied().collect();
+        let said = operator.ask(&words).await;
+        assert_ne!(said.code, Some(0), "{said:?}");
+        said.stderr
+    };
+    for (words, about) in [
+        (&["--variant", "cuda"][..], "/variant"),
+        (&["--credential", &credential], "/credentials/hf"),
+        (&["--package", "not a package"], "/packages"),
+        (&["--artifact", id], "artifact"),
+        (&["--mode", "platform_managed"], "mode_disabled"),
+        (&["--credential", "hf"], "class=id"),
+        (&["--mode", "happy"], "happy"),
+    ] {
+        let said = refusal(words).await;
+        assert!(said.contains(about), "{words:?}: {said}");
+        let error: Value = serde_json::from_str(&said).expect("an error as it was asked for");
+        assert!(error["error"]["message"].is_string(), "{error:#}");
+    }
+    town.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn whoever_does_not_wait_gets_the_run_and_can_watch_the_list_change() {
     let town = Town::new().await;
     let operator = town.shell("operator");

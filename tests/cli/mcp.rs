@@ -5,6 +5,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use workflows::sequencer::number_all;
 
 use super::Shell;
 use super::instances::Town;
@@ -96,6 +97,62 @@ async fn an_agent_plans_first_confirms_and_follows() {
     assert_eq!(shown["endpoints"][0]["url"], "http://127.0.0.1:30000");
     let (plan, _) = agent.call("decommission", json!({ "instance": "hello" })).await;
     assert_eq!((&plan["done"], &plan["plan"]["action"]), (&json!(false), &json!("decommission")));
+
+    // Everything that can be read of it afterwards.
+    number_all(town.platform.story.engine.pool()).await.unwrap();
+    let correlation = run["correlation_id"].as_str().unwrap();
+    for (tool, arguments, some) in [
+        ("list_events", json!({ "correlation_id": correlation }), "items"),
+        ("get_trace", json!({ "correlation_id": correlation }), "items"),
+        ("list_audit", json!({ "action": "create_app_instance" }), "items"),
+        ("list_artifacts", json!({ "app": "hello" }), "items"),
+    ] {
+        let (told, refused) = agent.call(tool, arguments).await;
+        assert!(!refused && told[some].as_array().is_some_and(|items| !items.is_empty()), "{tool}: {told:#}");
+    }
+    for (tool, arguments, field) in [
+        ("get_logs", json!({ "instance": "hello", "tail": 5 }), "lines"),
+        ("get_usage", json!({ "window": "hour" }), "rated_until"),
+        ("list_submissions", json!({}), "items"),
+    ] {
+        let (told, refused) = agent.call(tool, arguments).await;
+        assert!(!refused && told.get(field).is_some(), "{tool}: {told:#}");
+    }
+    agent.end().await;
+    town.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_looks_before_it_operates() {
+    let town = Town::new().await;
+    town.version().await;
+    let mut agent = Agent::start(&town.shell("project-admin")).await;
+    let (begun, _) = agent.call("deploy", json!({ "app": "hello", "gpus": 1, "confirm": true })).await;
+    let workflow = begun["workflow"]["id"].as_str().unwrap();
+    agent.call("wait_for_workflow", json!({ "workflow": workflow, "seconds": 60 })).await;
+    for verb in ["retry", "pause", "resume", "cancel"] {
+        let tool = format!("{verb}_workflow");
+        let (plan, refused) = agent.call(&tool, json!({ "workflow": workflow })).await;
+        assert_eq!(
+            (refused, &plan["done"], &plan["plan"]["id"]),
+            (false, &json!(false), &json!(workflow)),
+            "{tool}"
+        );
+        let (no, refused) = agent.call(&tool, json!({ "workflow": workflow, "confirm": true })).await;
+        assert_eq!(
+            (refused, &no["error"]["code"]),
+            (true, &json!("conflict")),
+            "{tool} of a run that ended: {no:#}"
+        );
+    }
+    let (plan, _) = agent.call("retry_instance", json!({ "instance": "hello" })).await;
+    assert_eq!((&plan["done"], &plan["plan"]["display_name"]), (&json!(false), &json!("hello")));
+    let (no, refused) = agent.call("retry_instance", json!({ "instance": "hello", "confirm": true })).await;
+    assert_eq!((refused, &no["error"]["code"]), (true, &json!("conflict")), "it runs: {no:#}");
+    let (plan, _) = agent.call("entitle", json!({ "app": "hello", "enabled": false })).await;
+    assert_eq!((&plan["done"], &plan["plan"]["now"]["enabled"]), (&json!(false), &json!(true)), "{plan:#}");
+    let (set, _) = agent.call("entitle", json!({ "app": "hello", "enabled": false, "confirm": true })).await;
+    assert_eq!(set["enabled"], json!(false), "{set:#}");
     agent.end().await;
     town.end().await;
 }

@@ -1,5 +1,8 @@
 //! The tools: each a name, what it is for, and a few calls of the public API.
 
+mod operate;
+mod records;
+
 use std::sync::Arc;
 
 use api_types::{AppInstance, AppVersion, CatalogApp, PlanInstance, PlannedAction, WorkflowRun};
@@ -8,9 +11,11 @@ use rmcp::model::{Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::arguments::{
-    App, Apps, Change, Code, Deploy, End, Instance, Instances, Nothing, Retry, Wait, Workflow, Workflows,
+    App, Apps, Artifacts, Audit, Change, Code, Deploy, End, Entitle, Events, Instance, Instances, Logs,
+    Nothing, Operate, Submissions, Trace, Usage, Wait, Workflow, Workflows,
 };
 use crate::cli::client::Client;
 use crate::cli::wish::{Wish, offered};
@@ -34,6 +39,13 @@ pub fn all() -> Vec<Tool> {
         ),
         reads::<Wait>("wait_for_workflow", "Waits until a run has settled, at most a minute at a time."),
         reads::<Code>("explain_error", "What an error code means and what to do."),
+        reads::<Logs>("get_logs", "The last lines that an instance wrote."),
+        reads::<Events>("list_events", "What the project was told, newest first."),
+        reads::<Trace>("get_trace", "All that one request set off, in order: runs, steps, events, usage."),
+        reads::<Usage>("get_usage", "What was used and what it cost, by the hour, the day or the month."),
+        reads::<Audit>("list_audit", "What was done in the project and what was refused, newest first."),
+        reads::<Artifacts>("list_artifacts", "The project's artifacts, with their trust and their channels."),
+        reads::<Submissions>("list_submissions", "Manifests that were submitted, and what was decided."),
         changes::<Deploy>("deploy", "Deploys an app. Without confirm: the plan, with steps and placement."),
         changes::<Change>("upgrade", "Brings an instance to another version. Without confirm: the plan."),
         changes::<Change>(
@@ -41,9 +53,23 @@ pub fn all() -> Vec<Tool> {
             "Brings an instance back to what ran before. Without confirm: the plan.",
         ),
         changes::<End>("decommission", "Ends an instance for good. Without confirm: the plan."),
-        changes::<Retry>(
+        changes::<Operate>(
             "retry_workflow",
             "Retries a run from the step that failed. Without confirm: the run.",
+        ),
+        changes::<Operate>("pause_workflow", "Stops a run before its next step. Without confirm: the run."),
+        changes::<Operate>("resume_workflow", "Lets a paused run go on. Without confirm: the run."),
+        changes::<Operate>(
+            "cancel_workflow",
+            "Ends a run and undoes what it did. Without confirm: the run, with the steps that would be undone.",
+        ),
+        changes::<End>(
+            "retry_instance",
+            "Deploys an instance that failed once more. Without confirm: the instance and what is allowed.",
+        ),
+        changes::<Entitle>(
+            "entitle",
+            "Lets the project use an app, or no longer. Without confirm: what it may do with it now.",
         ),
     ]
 }
@@ -81,7 +107,19 @@ pub async fn call(client: &Client, name: &str, arguments: Value) -> Option<Resul
             })
             .await
         }
-        "retry_workflow" => with(arguments, |asked| retry(client, asked)).await,
+        "get_logs" => with(arguments, |asked| records::logs(client, asked)).await,
+        "list_events" => with(arguments, |asked| records::events(client, asked)).await,
+        "get_trace" => with(arguments, |asked| records::trace(client, asked)).await,
+        "get_usage" => with(arguments, |asked| records::usage(client, asked)).await,
+        "list_audit" => with(arguments, |asked| records::audit(client, asked)).await,
+        "list_artifacts" => with(arguments, |asked| records::artifacts(client, asked)).await,
+        "list_submissions" => with(arguments, |asked| records::submissions(client, asked)).await,
+        "retry_workflow" => with(arguments, |asked| operate::run(client, "retry", asked)).await,
+        "pause_workflow" => with(arguments, |asked| operate::run(client, "pause", asked)).await,
+        "resume_workflow" => with(arguments, |asked| operate::run(client, "resume", asked)).await,
+        "cancel_workflow" => with(arguments, |asked| operate::run(client, "cancel", asked)).await,
+        "retry_instance" => with(arguments, |asked| operate::retry_instance(client, asked)).await,
+        "entitle" => with(arguments, |asked| operate::entitle(client, asked)).await,
         _ => return None,
     })
 }
@@ -91,7 +129,7 @@ fn reads<T: JsonSchema>(name: &'static str, about: &'static str) -> Tool {
 }
 
 fn changes<T: JsonSchema>(name: &'static str, about: &'static str) -> Tool {
-    let destructive = name == "decommission";
+    let destructive = ["decommission", "cancel_workflow"].contains(&name);
     tool::<T>(name, about).annotate(ToolAnnotations::default().read_only(false).destructive(destructive))
 }
 
@@ -190,6 +228,16 @@ async fn deploy(client: &Client, asked: Deploy) -> Result<Value, Failure> {
         memory: asked.memory_gib,
         port: asked.port,
         allocation: asked.allocation,
+        mode: asked.mode,
+        scope: asked.scope,
+        variant: asked.variant,
+        artifact: asked.artifact.as_deref().map(id).transpose()?,
+        packages: asked.packages,
+        credentials: asked
+            .credentials
+            .iter()
+            .map(|(class, text)| Ok((class.clone(), id(text)?)))
+            .collect::<Result<_, Failure>>()?,
     };
     let mut wanted = wish.of(client, &asked.app).await?;
     wanted.config = asked.config;
@@ -198,6 +246,10 @@ async fn deploy(client: &Client, asked: Deploy) -> Result<Value, Failure> {
         return client.post(&path, &wanted).await;
     }
     client.post(&format!("{path}/plan"), &wanted).await.map(planned)
+}
+
+fn id(text: &str) -> Result<Uuid, Failure> {
+    text.parse().map_err(|_| Failure::usage(format!("`{text}` is no id")))
 }
 
 async fn change(client: &Client, action: PlannedAction, asked: Change) -> Result<Value, Failure> {
@@ -220,13 +272,4 @@ async fn change(client: &Client, action: PlannedAction, asked: Change) -> Result
         PlannedAction::Decommission => ("decommission", json!({ "reason": asked.reason })),
     };
     client.post(&client.in_project(&format!("/app-instances/{}/{verb}", instance.id))?, &body).await
-}
-
-async fn retry(client: &Client, asked: Retry) -> Result<Value, Failure> {
-    let id = pick::workflow(client, &asked.workflow).await?;
-    let path = client.in_project(&format!("/workflows/{id}"))?;
-    if asked.confirm {
-        return client.post(&format!("{path}/retry"), &json!({ "reason": asked.reason })).await;
-    }
-    client.get(&path, &[]).await.map(planned)
 }
