@@ -4,13 +4,13 @@ import { keepPreviousData, queryOptions, useInfiniteQuery } from "@tanstack/reac
 import type { Place } from "../place";
 import { placesOf } from "../place";
 import { get } from "./client";
+import { everyPage } from "./everyPage";
 import type {
   Allocation,
   App,
   Artifact,
   AuditEntry,
   CloudEvent,
-  Entitlement,
   Instance,
   LedgerEntry,
   Me,
@@ -25,7 +25,6 @@ import type {
   SigningKey,
   Submission,
   TraceEntry,
-  UsageSum,
   Version,
   Webhook,
   WebhookDelivery,
@@ -40,8 +39,8 @@ export const places = queryOptions({
   queryFn: async () => {
     const me = await get<Me>("/me");
     const platform = me.grants.some((grant) => !grant.org_id && grant.permissions.includes("allocations.read"));
-    const projects = platform ? (await get<Page<Project>>("/admin/projects", { limit: 200 })).items : [];
-    return { me, places: placesOf(me, projects) };
+    const projects = platform ? await everyPage<Project>("/admin/projects", {}) : { items: [], more: false };
+    return { me, places: placesOf(me, projects.items), more: projects.more };
   },
 });
 
@@ -95,16 +94,6 @@ export function useVersions(slug: string) {
   return useList<Version>(["versions", slug], `/apps/catalog/${slug}/versions`, {}, OFTEN);
 }
 
-/** What the project may deploy of an app, canaries included. */
-export function useOfferedVersions(place: Place, slug: string) {
-  const view = { project_id: place.id, entitled: "true" };
-  return useList<Version>(["versions", slug, place.id], `/apps/catalog/${slug}/versions`, view, SELDOM);
-}
-
-export function useEntitlements(place: Place) {
-  return useList<Entitlement>(["entitlements", place.id], `${place.path}/apps/entitlements`, {}, SELDOM);
-}
-
 export function useSubmissions(place: Place) {
   return useList<Submission>(["submissions", place.id], `${place.path}/apps/submissions`, {}, SELDOM);
 }
@@ -141,7 +130,7 @@ export function useNodes(place: Place) {
 }
 
 export function useAllocations(place: Place, filter: { status?: string } = {}) {
-  return useList<Allocation>(["allocations", place.id, filter], `${place.path}/allocations`, filter, SELDOM);
+  return useList<Allocation>(["allocations", place.id, filter], `${place.path}/allocations`, filter, OFTEN);
 }
 
 /** Everything under one correlation id, wherever the caller may look. */
@@ -152,22 +141,6 @@ export function useTrace(id: string | undefined) {
 /** What was told of one instance, oldest first. */
 export function useInstanceEvents(path: string) {
   return useList<CloudEvent>(["instance-events", path], `${path}/events`, { limit: 200 }, OFTEN);
-}
-
-export interface UsageQuery {
-  window: string;
-  from?: string;
-  group_by?: string;
-  app_instance_id?: string;
-}
-
-export function useUsage(place: Place, query: UsageQuery) {
-  return useList<UsageSum>(
-    ["usage", place.id, query],
-    "/billing/usage",
-    { ...query, project_id: place.id, limit: 200 },
-    SELDOM,
-  );
 }
 
 export function useLedger(place: Place) {

@@ -55,6 +55,7 @@ export type NodeStatus = Schemas["NodeStatus"];
 export type NodeWithToken = Schemas["NodeWithToken"];
 export type Inventory = Schemas["Inventory"];
 export type Workload = Schemas["WorkloadReport"];
+export type AccessCredential = Schemas["AccessCredential"];
 export type Allocation = Schemas["Allocation"];
 export type AllocationStatus = Schemas["AllocationStatus"];
 export type InstanceMember = Schemas["InstanceMember"];

@@ -1,7 +1,8 @@
 // What can be run: the apps that the project may deploy, or everything the platform knows.
 import { Link, useSearch } from "@tanstack/react-router";
-import { useApps, useEntitlements } from "../api/queries";
+import { useApps } from "../api/queries";
 import type { App } from "../api/types";
+import { useEntitlements } from "../api/whole";
 import { may, type Place } from "../place";
 import { backendName } from "../runtime";
 import { usePlace } from "../shell/Shell";
@@ -95,7 +96,7 @@ function entitled(): Column<App> {
 }
 
 function Entitled({ slug }: { slug: string }) {
-  const known = useEntitlements(usePlace()).data?.find((one) => one.app_slug === slug);
+  const known = useEntitlements(usePlace()).data?.items.find((one) => one.app_slug === slug);
   if (!known) return <span className="quiet">no</span>;
   return known.enabled ? <span className="tone-good">yes</span> : <span className="tone-hold">switched off</span>;
 }

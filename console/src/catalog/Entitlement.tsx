@@ -1,8 +1,9 @@
 // What the project may do with an app: what is left after every layer had its say, and which layer took what away.
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { oneOptions, SELDOM, useEntitlements } from "../api/queries";
+import { oneOptions, SELDOM } from "../api/queries";
 import type { EffectiveEntitlement, Entitlement } from "../api/types";
+import { useEntitlements } from "../api/whole";
 import { may } from "../place";
 import { counted } from "../runtime";
 import { usePlace } from "../shell/Shell";
@@ -15,7 +16,7 @@ export function EntitlementPanel({ slug }: { slug: string }) {
   const place = usePlace();
   const path = `${place.path}/apps/entitlements/${slug}`;
   const effective = useQuery(oneOptions<EffectiveEntitlement>("effective", `${path}/effective`, SELDOM));
-  const given = useEntitlements(place).data?.find((one) => one.app_slug === slug);
+  const given = useEntitlements(place).data?.items.find((one) => one.app_slug === slug);
   if (effective.error) return <Problem error={effective.error} again={() => void effective.refetch()} />;
   if (!effective.data) return null;
   const policy = effective.data;

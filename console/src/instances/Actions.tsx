@@ -4,13 +4,14 @@ import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { post } from "../api/client";
-import { useOfferedVersions } from "../api/queries";
 import type { Instance, InstancePlan, InstanceWithRun } from "../api/types";
+import { useOfferedVersions } from "../api/whole";
 import { PlanPanel } from "../deploy/Plan";
 import { usePlace } from "../shell/Shell";
 import { type Act, Acts } from "../ui/Acts";
 import { AskDialog } from "../ui/Ask";
 import { Loading, Problem } from "../ui/Feedback";
+import { NotAll } from "../ui/NotAll";
 
 type Verb = "retry" | "upgrade" | "rollback" | "decommission";
 
@@ -115,8 +116,8 @@ interface Choosing {
 
 /** Versions that the project may deploy, but for the one that serves. */
 function Target({ instance, value, onChange }: Choosing) {
-  const offered = useOfferedVersions(usePlace(), instance.app_slug).data ?? [];
-  const others = offered.filter((one) => one.version !== instance.version);
+  const offered = useOfferedVersions(usePlace(), instance.app_slug).data;
+  const others = (offered?.items ?? []).filter((one) => one.version !== instance.version);
   return (
     <label className="field">
       Version <span className="quiet">now {instance.version}</span>
@@ -128,6 +129,7 @@ function Target({ instance, value, onChange }: Choosing) {
           </option>
         ))}
       </select>
+      <NotAll of={offered} what="versions" />
     </label>
   );
 }

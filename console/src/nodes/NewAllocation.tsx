@@ -1,9 +1,11 @@
 // Gives a project a part of a node, or all of it.
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { places, useNodes } from "../api/queries";
+import { places } from "../api/queries";
+import { useEveryNode } from "../api/whole";
 import { usePlace } from "../shell/Shell";
 import { AskDialog } from "../ui/Ask";
+import { NotAll } from "../ui/NotAll";
 
 export function NewAllocation() {
   const [open, setOpen] = useState(false);
@@ -26,7 +28,8 @@ const AMOUNTS = [
 function Form({ onClose }: { onClose: () => void }) {
   const place = usePlace();
   const projects = (useQuery(places).data?.places ?? []).filter((one) => !one.isPlatform);
-  const nodes = (useNodes(place).data ?? []).filter((node) => node.status === "active");
+  const every = useEveryNode(place).data;
+  const nodes = (every?.items ?? []).filter((node) => node.status === "active");
   const [project, setProject] = useState("");
   const [node, setNode] = useState("");
   const [whole, setWhole] = useState(true);
@@ -54,6 +57,7 @@ function Form({ onClose }: { onClose: () => void }) {
         options={projects.map((one) => [one.id, one.name])}
       />
       <Select label="Node" value={node_id} onChange={setNode} options={nodes.map((one) => [one.id, one.name])} />
+      <NotAll of={every} what="nodes" />
       <label className="check">
         <input type="checkbox" checked={whole} onChange={(event) => setWhole(event.target.checked)} />
         The whole node

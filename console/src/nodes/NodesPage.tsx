@@ -1,15 +1,16 @@
 // The machines: whether they are heard of, what they have, and who holds which part of it.
-
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { places, useAllocations, useNodes } from "../api/queries";
+import { places, useNodes } from "../api/queries";
 import type { Allocation, Inventory, Node, NodeWithToken, Workload } from "../api/types";
+import { useHeldAllocations } from "../api/whole";
 import { usePlace } from "../shell/Shell";
 import { ago, dayAndTime } from "../time";
 import { Ask } from "../ui/Ask";
 import { Facts } from "../ui/Facts";
 import { Empty } from "../ui/Feedback";
 import { Listed } from "../ui/Listed";
+import { NotAll } from "../ui/NotAll";
 import { useNow } from "../ui/now";
 import { StateWord } from "../ui/State";
 import { AddNode, Enrolment } from "./AddNode";
@@ -18,7 +19,7 @@ import { type Packed, packing, SILENT_MS } from "./packing";
 export function NodesPage() {
   const place = usePlace();
   const nodes = useNodes(place);
-  const allocations = useAllocations(place).data ?? [];
+  const held = useHeldAllocations(place).data;
   const [made, setMade] = useState<NodeWithToken | null>(null);
   return (
     <>
@@ -28,6 +29,7 @@ export function NodesPage() {
         <AddNode onMade={setMade} />
       </div>
       <p className="lead">Machines that run workloads, what each has, and which project holds which part.</p>
+      <NotAll of={held} what="allocations" />
       {made && <Enrolment made={made} onDone={() => setMade(null)} />}
       <Listed
         list={nodes}
@@ -40,7 +42,7 @@ export function NodesPage() {
               <NodeCard
                 key={node.id}
                 node={node}
-                allocations={allocations.filter((allocation) => allocation.node_id === node.id)}
+                allocations={(held?.items ?? []).filter((allocation) => allocation.node_id === node.id)}
               />
             ))}
           </div>

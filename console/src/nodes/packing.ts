@@ -14,7 +14,8 @@ export interface Packed {
   free: number;
 }
 
-const HELD: Allocation["status"][] = ["provisioning", "active", "releasing", "release_failed"];
+/** While an allocation is in one of these, its part of the node is taken. */
+export const HELD: Allocation["status"][] = ["provisioning", "active", "releasing", "release_failed"];
 
 export function packing(inventory: Inventory, allocations: Allocation[]): Packed[] {
   const held = allocations.filter((allocation) => HELD.includes(allocation.status));

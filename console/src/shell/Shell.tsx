@@ -62,7 +62,7 @@ export function Shell() {
             <path d="M1 2.5h14v1.8H1zM1 7.1h14v1.8H1zM1 11.7h14v1.8H1z" />
           </svg>
         </button>
-        <PlaceSwitch places={known.places} here={place} />
+        <PlaceSwitch places={known.places} more={known.more} here={place} />
         <Find place={place} />
         <span className="spring" />
         <ThemeButton />
@@ -84,7 +84,7 @@ export function Shell() {
   );
 }
 
-function PlaceSwitch({ places, here }: { places: Place[]; here: Place }) {
+function PlaceSwitch({ places, more, here }: { places: Place[]; more: boolean; here: Place }) {
   const navigate = useNavigate();
   return (
     <label className="place">
@@ -98,6 +98,7 @@ function PlaceSwitch({ places, here }: { places: Place[]; here: Place }) {
             {place.name}
           </option>
         ))}
+        {more && <option disabled>there are more projects than are listed</option>}
       </select>
     </label>
   );

@@ -1,12 +1,13 @@
 // What was used over a stretch of time: a chart of cost or of one unit, and the same in numbers.
 import { useEffect, useMemo } from "react";
-import { useUsage } from "../api/queries";
 import type { UsageSum } from "../api/types";
+import { useUsage } from "../api/whole";
 import type { Place } from "../place";
 import { usePlace } from "../shell/Shell";
 import { Empty, Loading, Problem } from "../ui/Feedback";
+import { NotAll } from "../ui/NotAll";
 import { type Column, Table } from "../ui/Table";
-import { COST, money, quantity } from "./amounts";
+import { COST, money, quantity, unitName } from "./amounts";
 import { Chart } from "./Chart";
 import { type By, drawn, groupOf, OTHERS, unitsOf, type Width } from "./sums";
 
@@ -25,32 +26,36 @@ interface Props extends Wanted {
   onUnits?: (units: string[], drawn: string) => void;
 }
 
-/** All pages of it: a chart with a part missing would mislead. */
 export function useSums(place: Place, { width, from, by, instance }: Wanted) {
-  const query = { window: width, from: new Date(from).toISOString(), group_by: by, app_instance_id: instance };
-  const usage = useUsage(place, query);
-  const { hasNextPage, isFetchingNextPage, fetchNextPage } = usage;
-  useEffect(() => {
-    if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
-  }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
-  return usage;
+  return useUsage(place, {
+    window: width,
+    from: new Date(from).toISOString(),
+    group_by: by,
+    app_instance_id: instance,
+  });
 }
 
 export function Sums({ name, onUnits, ...wanted }: Props) {
   const usage = useSums(usePlace(), wanted);
-  const units = useMemo(() => unitsOf(usage.data ?? []), [usage.data]);
-  const of = chosen(usage.data ?? [], units, wanted.of);
+  const sums = usage.data?.items;
+  const units = useMemo(() => unitsOf(sums ?? []), [sums]);
+  const of = chosen(sums ?? [], units, wanted.of);
   useEffect(() => onUnits?.(units, of), [onUnits, units, of]);
-  if (usage.error && !usage.data) return <Problem error={usage.error} again={() => void usage.refetch()} />;
-  if (!usage.data) return <Loading what="usage" />;
-  if (usage.data.length === 0) {
+  if (usage.error && !sums) return <Problem error={usage.error} again={() => void usage.refetch()} />;
+  if (!sums) return <Loading what="usage" />;
+  if (sums.length === 0) {
     return (
       <Empty title="Nothing was used in this time">
         Allocations count from the moment they are active, instances while they run. Choose a longer time to look back.
       </Empty>
     );
   }
-  return <Shown {...wanted} sums={usage.data} units={units} name={name} of={of} />;
+  return (
+    <>
+      <NotAll of={usage.data} what="sums" />
+      <Shown {...wanted} sums={sums} units={units} name={name} of={of} />
+    </>
+  );
 }
 
 interface Shown extends Wanted {
@@ -70,7 +75,7 @@ function Shown({ sums, units, name, width, from, by, of }: Shown) {
     <>
       <section className="panel" aria-label="Chart">
         <header>
-          <h2>{of === COST ? "Cost" : title(of)}</h2>
+          <h2>{of === COST ? "Cost" : unitName(of)}</h2>
           <span className="quiet">by the {width}, UTC</span>
         </header>
         <Chart {...{ drawn: chart, width, of, currency, words }} name={named} />
@@ -79,12 +84,6 @@ function Shown({ sums, units, name, width, from, by, of }: Shown) {
     </>
   );
 }
-
-const title = (unit: string) =>
-  unit
-    .replace(/_seconds$/, " time")
-    .replaceAll("_", " ")
-    .replace(/^./, (c) => c.toUpperCase());
 
 /** What was asked for, if there is any; else cost where anything has a price, else the unit that most of it is of. */
 function chosen(sums: UsageSum[], units: string[], asked: string | undefined): string {
@@ -118,7 +117,7 @@ function Totals({ sums, units, by, currency, name }: Omit<Shown, keyof Wanted> &
     { head: HEADS[by], cell: (total) => <strong>{name(total.id)}</strong>, title: true },
     ...units.map(
       (unit): Column<Total> => ({
-        head: title(unit),
+        head: unitName(unit),
         cell: (total) => (unit in total.quantities ? quantity(total.quantities[unit] ?? 0, unit) : null),
         className: "number nowrap",
       }),

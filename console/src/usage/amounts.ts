@@ -29,7 +29,13 @@ export function quantity(amount: number, unit: string): string {
   return amount < 3600 ? `${plain.format(amount / 60)} ${named}min` : `${plain.format(amount / 3600)} ${named}h`;
 }
 
-/** The same for the side of a chart, where there is little room. */
+/** `gpu_seconds` is told as time of it. */
+export function unitName(unit: string): string {
+  const words = unit.replace(/_seconds$/, " time").replaceAll("_", " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** A quantity or an amount for the side of a chart, where there is little room. */
 export function onAxis(amount: number, unit: string, currency: string | null): string {
   if (unit === COST) {
     if (!currency) return short.format(amount);
