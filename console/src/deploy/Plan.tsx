@@ -1,16 +1,18 @@
-// What would happen, before it does: the steps, what each touches, where it would stand, and what the server would decide.
+// What would happen, before it does: what it costs, the steps, what each touches, and where it would stand.
 import type { ChangeStrategy, InstancePlan, PlanStep } from "../api/types";
 import { duration } from "../time";
 import { Facts } from "../ui/Facts";
 import { type Column, Table } from "../ui/Table";
 import { Matrix } from "./Matrix";
+import { priceFacts } from "./Price";
 
 const STRATEGIES: Record<ChangeStrategy, string> = {
   side_by_side: "the old version serves until the new one is healthy",
   stop_then_start: "both do not fit: the old version is stopped first, and started again if the new one fails",
 };
 
-export function PlanPanel({ plan }: { plan: InstancePlan }) {
+/** `counted` is the unit in which the app itself measures, where that is known. */
+export function PlanPanel({ plan, counted }: { plan: InstancePlan; counted?: string }) {
   return (
     <section className="panel" aria-label="Plan">
       <header>
@@ -22,6 +24,7 @@ export function PlanPanel({ plan }: { plan: InstancePlan }) {
         facts={[
           ["How", plan.strategy && STRATEGIES[plan.strategy]],
           ["Usually takes", usual(plan.expected_seconds)],
+          ...priceFacts(plan, counted),
         ]}
       />
       <Table label="Steps" columns={STEPS} rows={plan.steps} id={(step) => step.name} />
