@@ -4,32 +4,38 @@ import type { RJSFSchema } from "@rjsf/utils";
 import { useMemo } from "react";
 import { errorSchema, type Hints, uiSchema } from "./fields";
 import { validator } from "./validator";
+import type { Refusal } from "./wish";
 
 interface Props {
+  title: string;
   schema: RJSFSchema;
-  hints: Hints | undefined;
+  hints: unknown;
   value: Record<string, unknown>;
-  /** What the server said of these fields, by pointer. */
-  refused: { pointer: string; message: string }[];
+  /** What the server said of these fields. */
+  refused: Refusal[];
   onChange: (value: Record<string, unknown>, valid: boolean) => void;
 }
 
-export function SchemaForm({ schema, hints, value, refused, onChange }: Props) {
-  const ui = useMemo(() => uiSchema(schema, hints), [schema, hints]);
+export function SchemaForm({ title, schema, hints, value, refused, onChange }: Props) {
+  const ui = useMemo(() => uiSchema(schema, hints as Hints | undefined), [schema, hints]);
   const extraErrors = useMemo(() => errorSchema(refused), [refused]);
   return (
-    <Form
-      schema={schema}
-      uiSchema={ui}
-      formData={value}
-      validator={validator}
-      liveValidate="onChange"
-      showErrorList={false}
-      noHtml5Validate
-      extraErrors={extraErrors}
-      extraErrorsBlockSubmit={false}
-      tagName="div"
-      onChange={({ formData, errors }) => onChange(formData ?? {}, errors.length === 0)}
-    />
+    <section className="panel" aria-label={title}>
+      <h2>{title}</h2>
+      <Form
+        idPrefix={title.toLowerCase()}
+        schema={schema}
+        uiSchema={ui}
+        formData={value}
+        validator={validator}
+        liveValidate="onChange"
+        showErrorList={false}
+        noHtml5Validate
+        extraErrors={extraErrors}
+        extraErrorsBlockSubmit={false}
+        tagName="div"
+        onChange={({ formData, errors }) => onChange(formData ?? {}, errors.length === 0)}
+      />
+    </section>
   );
 }
