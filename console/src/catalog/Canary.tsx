@@ -1,6 +1,11 @@
-// A canary under way: to whom the version is open, and how their deployments went against what is tolerated.
-import type { Gates, Version } from "../api/types";
+// A canary under way: to whom the version is open, how their deployments went against what is tolerated, and what can be
+// done about it.
+import { useQuery } from "@tanstack/react-query";
+import { places } from "../api/queries";
+import type { Gate, Gates, Version } from "../api/types";
+import { counted } from "../runtime";
 import { Facts } from "../ui/Facts";
+import { Moves } from "./Moves";
 
 interface Samples {
   succeeded: number;
@@ -13,27 +18,47 @@ interface Samples {
 export function Canary({ version, gates }: { version: Version; gates: Gates }) {
   const publish = gates.transitions.find((one) => one.action === "publish");
   const judged = publish?.gates.find((gate) => gate.check === "failure_rate");
-  if (!version.canary || version.status !== "canary" || !judged) return <Halted version={version} />;
-  const samples = judged.evidence as unknown as Samples;
-  const all = samples.succeeded + samples.failed;
-  const named = version.canary.project_ids?.length ?? 0;
+  if (!version.canary || version.status !== "canary") return <Halted version={version} />;
   return (
     <section className="panel" aria-label="Canary">
       <header>
         <h2>Canary</h2>
-        <span className={judged.light === "red" ? "tone-bad" : "quiet"}>{judged.message}</span>
+        {judged && <span className={judged.light === "red" ? "tone-bad" : "quiet"}>{judged.message}</span>}
+        <span className="spring" />
+        <Moves version={version} gates={gates} />
       </header>
-      <Meter samples={samples} />
-      <Facts
-        facts={[
-          ["Open to", `${version.canary.percent} % of projects${named > 0 ? ` and ${named} by name` : ""}`],
-          ["Succeeded", String(samples.succeeded)],
-          ["Failed", String(samples.failed)],
-          ["Tolerated", `${percent(samples.max_failure_rate)} of at least ${samples.min_samples}`],
-          ["Still to come", all < samples.min_samples ? `${samples.min_samples - all} deployments` : null],
-        ]}
-      />
+      {judged && <Meter samples={judged.evidence as unknown as Samples} />}
+      <Facts facts={[["Open to", <OpenTo key="who" canary={version.canary} />], ...judgement(judged)]} />
+      <p className="quiet">It stays at this share until somebody widens it, publishes the version or rolls it back.</p>
     </section>
+  );
+}
+
+function judgement(judged: Gate | undefined): [string, string | null][] {
+  if (!judged) return [];
+  const samples = judged.evidence as unknown as Samples;
+  const all = samples.succeeded + samples.failed;
+  return [
+    ["Succeeded", String(samples.succeeded)],
+    ["Failed", String(samples.failed)],
+    ["Tolerated", `${percent(samples.max_failure_rate)} of at least ${samples.min_samples}`],
+    ["Still to come", all < samples.min_samples ? counted(samples.min_samples - all, "deployment") : null],
+  ];
+}
+
+/** Which projects are in by name is told to the platform's people only. */
+function OpenTo({ canary }: { canary: NonNullable<Version["canary"]> }) {
+  const known = useQuery(places).data?.places ?? [];
+  const named = (canary.project_ids ?? []).map((id) => known.find((place) => place.id === id)?.name ?? id.slice(-12));
+  return (
+    <>
+      {canary.percent} % of projects{named.length > 0 && ", and by name "}
+      {named.map((name) => (
+        <span key={name} className="chip">
+          {name}
+        </span>
+      ))}
+    </>
   );
 }
 

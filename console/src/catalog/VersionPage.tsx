@@ -41,7 +41,8 @@ export function VersionPage() {
         </h1>
         <StateWord state={version.data.status} />
         <span className="spring" />
-        <Moves version={version.data} gates={gates.data} />
+        {/* What may be done with a canary stands beside how it goes. */}
+        {!(version.data.status === "canary" && gates.data) && <Moves version={version.data} gates={gates.data} />}
         {["active", "canary"].includes(version.data.status) && <DeployLink slug={slug} version={name} />}
       </div>
       <Rollout status={version.data.status} />
