@@ -1,6 +1,6 @@
 // Runs, newest first, as they are now. What needs attention has a tab of its own.
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { type RunFilter, useRuns } from "../api/queries";
+import { OFTEN, type RunFilter, useRuns } from "../api/queries";
 import { RUN_STATUSES, STUCK_CODES } from "../api/types";
 import { may } from "../place";
 import { usePlace } from "../shell/Shell";
@@ -8,6 +8,7 @@ import { Empty } from "../ui/Feedback";
 import { FilterBar } from "../ui/FilterBar";
 import { Choice, SINCE, Written } from "../ui/Filters";
 import { Listed } from "../ui/Listed";
+import { Polled } from "../ui/Polled";
 import { Tabs } from "../ui/Tabs";
 import { RunTable } from "./RunTable";
 import { Signatures } from "./Signatures";
@@ -25,9 +26,7 @@ export function RunsPage() {
       <div className="head">
         <h1>Runs</h1>
         <span className="spring" />
-        <span className="live">
-          <span className="pulse" aria-hidden="true" /> live
-        </span>
+        <Polled list={runs} every={OFTEN} />
       </div>
       <p className="lead">Every lifecycle action is a durable run of steps. Open one to see each step, try and undo.</p>
       <Tabs
