@@ -68,8 +68,11 @@ function Followed({ instance, path }: { instance: Instance; path: string }) {
         <button type="button" aria-pressed={following} onClick={() => follow(!following)}>
           {following ? "Pause" : "Follow"}
         </button>
-        <Copy text={`gpuaas logs ${instance.display_name} -f`} label="Copy as CLI" />
-        <Copy text={curl("GET", `${path}/logs?tail=${TAIL}`)} label="Copy as curl" />
+        <Copy
+          text={`gpuaas logs ${instance.id} -f${member === MAIN ? "" : ` --member ${member}`}`}
+          label="Copy as CLI"
+        />
+        <Copy text={curl("GET", stream.replace("follow=true&", ""))} label="Copy as curl" />
       </div>
       {nothingYet && <Nothing instance={instance} />}
       {error && !nothingYet ? <Problem error={error} /> : null}

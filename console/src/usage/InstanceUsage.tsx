@@ -1,8 +1,10 @@
 // What one instance used, by the hour of the last day or the day of the last month.
 import { useState } from "react";
+import { address, ROOT } from "../api/client";
 import { usePlace } from "../shell/Shell";
 import { Copy, curl } from "../ui/Copy";
 import { Choice } from "../ui/Filters";
+import { usageCommand } from "./exports";
 import { Sums } from "./Sums";
 import { type Width, windowStart } from "./sums";
 
@@ -16,7 +18,8 @@ export function InstanceUsage({ instance }: { instance: string }) {
   const place = usePlace();
   const [width, setWidth] = useState<Width>("hour");
   const [now] = useState(() => Date.now());
-  const path = `/billing/usage?project_id=${place.id}&app_instance_id=${instance}&window=${width}`;
+  const from = windowStart(now - LENGTH[width], width);
+  const query = { project_id: place.id, app_instance_id: instance, window: width, from: new Date(from).toISOString() };
   return (
     <section aria-label="Usage">
       <div className="filters open">
@@ -28,11 +31,12 @@ export function InstanceUsage({ instance }: { instance: string }) {
           always
         />
         <span className="spring" />
-        <Copy text={curl("GET", path)} label="Copy as curl" />
+        <Copy text={usageCommand({ window: width, from: query.from, instance })} label="Copy as CLI" />
+        <Copy text={curl("GET", address("/billing/usage", query).slice(ROOT.length))} label="Copy as curl" />
       </div>
       <Sums
         width={width}
-        from={windowStart(now - LENGTH[width], width)}
+        from={from}
         by="usage_source"
         of={undefined}
         instance={instance}

@@ -18,7 +18,7 @@ export function LedgerTable() {
       <div className="head">
         <span className="quiet">Oldest first. A correction is an entry of its own that takes another one back.</span>
         <span className="spring" />
-        <Copy text="gpuaas bill" label="Copy as CLI" />
+        <Copy text="gpuaas bill export --to bill.json" label="Copy as CLI" />
         <Copy text={curl("GET", `/billing/ledger?project_id=${place.id}`)} label="Copy as curl" />
       </div>
       <Listed

@@ -1,8 +1,9 @@
 // What the project used, what it cost and what it may cost: charts, the budget, and the ledger behind them.
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useMemo, useState } from "react";
-import { address } from "../api/client";
-import { since, useInstances } from "../api/queries";
+import { address, ROOT } from "../api/client";
+import { since } from "../api/queries";
+import { useEveryInstance } from "../api/whole";
 import type { UsageView } from "../router";
 import { usePlace } from "../shell/Shell";
 import { Copy, curl } from "../ui/Copy";
@@ -11,8 +12,9 @@ import { Choice } from "../ui/Filters";
 import { Tabs } from "../ui/Tabs";
 import { COST } from "./amounts";
 import { BudgetPanel } from "./Budget";
+import { asCsv, usageCommand } from "./exports";
 import { LedgerTable } from "./Ledger";
-import { Sums } from "./Sums";
+import { Sums, useSums, type Wanted } from "./Sums";
 import { type By, type Width, windowStart } from "./sums";
 
 const WIDTHS: [Width, string][] = [
@@ -92,9 +94,11 @@ function Charts() {
           always
         />
         <span className="spring" />
-        <Download query={query} />
-        <Copy text={`gpuaas usage --window ${width} --by ${by}`} label="Copy as CLI" />
-        <Copy text={curl("GET", address("/billing/usage", query).slice("/api/v1".length))} label="Copy as curl" />
+        <div className="offers">
+          <Download wanted={{ width, from, by, of: undefined }} />
+          <Copy text={usageCommand({ window: width, by, from: query.from })} label="Copy as CLI" />
+          <Copy text={curl("GET", address("/billing/usage", query).slice(ROOT.length))} label="Copy as curl" />
+        </div>
       </FilterBar>
       <Sums width={width} from={from} by={by} of={search.of} name={names} onUnits={tell} />
     </>
@@ -104,7 +108,7 @@ function Charts() {
 /** Instances by the names they have now; what is gone keeps the end of its id. */
 function useNames(by: By): (group: string) => string {
   const place = usePlace();
-  const instances = useInstances(place, {}).data;
+  const instances = useEveryInstance(place, by === "app_instance_id").data?.items;
   return useMemo(() => {
     const names = new Map((instances ?? []).map((instance) => [instance.id, instance.display_name]));
     const words: Record<string, string> = { allocation: "allocations", app_runtime: "apps" };
@@ -115,27 +119,18 @@ function useNames(by: By): (group: string) => string {
   }, [instances, by]);
 }
 
-/** The same sums for a spreadsheet. */
-function Download({ query }: { query: Record<string, string> }) {
-  const [busy, setBusy] = useState(false);
-  const download = async () => {
-    setBusy(true);
-    try {
-      const answer = await fetch(address("/billing/usage", { ...query, limit: 200 }), {
-        headers: { accept: "text/csv" },
-      });
-      if (!answer.ok) return;
-      const link = document.createElement("a");
-      link.href = URL.createObjectURL(await answer.blob());
-      link.download = "usage.csv";
-      link.click();
-      URL.revokeObjectURL(link.href);
-    } finally {
-      setBusy(false);
-    }
+/** What is drawn, for a spreadsheet. */
+function Download({ wanted }: { wanted: Wanted }) {
+  const sums = useSums(usePlace(), wanted).data?.items ?? [];
+  const download = () => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([asCsv(sums, wanted.by)], { type: "text/csv" }));
+    link.download = "usage.csv";
+    link.click();
+    URL.revokeObjectURL(link.href);
   };
   return (
-    <button type="button" disabled={busy} onClick={() => void download()}>
+    <button type="button" disabled={sums.length === 0} onClick={download}>
       Download CSV
     </button>
   );
