@@ -14,6 +14,7 @@ import { Loading, Problem } from "../ui/Feedback";
 import { useNow } from "../ui/now";
 import { StateWord } from "../ui/State";
 import { TraceLink } from "../ui/TraceLink";
+import { Legend } from "../waterfall/Legend";
 import { stepId, waterfall } from "../waterfall/layout";
 import { Waterfall } from "../waterfall/Waterfall";
 import { Actions } from "./Actions";
@@ -71,15 +72,17 @@ function Shown({ run }: { run: RunDetail }) {
       <section className="stage" aria-label="Steps">
         <div className="stage-head">
           <h2>Steps</h2>
-          <Legend />
+          <Legend drawn={drawn} />
           <span className="spring" />
           {foldable && (
             <button type="button" className="plain small" aria-pressed={fold} onClick={() => setFolded(!fold)}>
               {fold ? "Unfold quiet time" : "Fold quiet time"}
             </button>
           )}
-          <Copy text={`gpuaas workflows watch ${run.id}`} label="Copy as CLI" />
-          <Copy text={curl("GET", `${place.path}/workflows/${run.id}`)} label="Copy as curl" />
+          <span className="offers">
+            <Copy text={`gpuaas workflows watch ${run.id}`} label="Copy as CLI" />
+            <Copy text={curl("GET", `${place.path}/workflows/${run.id}`)} label="Copy as curl" />
+          </span>
         </div>
         <Waterfall drawn={drawn} now={now} live={live} chosen={chosen} onChoose={choose} />
       </section>
@@ -156,26 +159,5 @@ function OtherRun({ id }: { id: string }) {
     <Link to="/$place/runs/$run" params={{ place: place.id, run: id }} className="id">
       {id.slice(-12)}
     </Link>
-  );
-}
-
-function Legend() {
-  const kinds = [
-    ["try good", "succeeded"],
-    ["try bad", "failed try"],
-    ["wait", "waiting"],
-    ["backoff", "pause before the next try"],
-    ["undo", "undo"],
-    ["planned", "planned"],
-  ];
-  return (
-    <ul className="legend wide-only" aria-label="What the bars mean">
-      {kinds.map(([look, word]) => (
-        <li key={word}>
-          <span className={`key ${look}`} aria-hidden="true" />
-          {word}
-        </li>
-      ))}
-    </ul>
   );
 }

@@ -1,4 +1,4 @@
-// The filters of a list. Where there is little room they are away until they are asked for, or until one is in use.
+// The filters of a list. Where there is little room they are away until they are asked for; how many are in use is told.
 import { Link } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 
@@ -11,7 +11,7 @@ interface Props {
 }
 
 export function FilterBar({ inUse, cleared = {}, children }: Props) {
-  const [open, setOpen] = useState(inUse > 0);
+  const [open, setOpen] = useState(false);
   return (
     <div className={open ? "filters open" : "filters"}>
       <button type="button" className="small-only" aria-expanded={open} onClick={() => setOpen(!open)}>

@@ -2,7 +2,7 @@
 import { memo } from "react";
 import { duration } from "../time";
 import { StateMark } from "../ui/State";
-import type { Bar, Waterfall as Drawn, Row } from "./layout";
+import { type Bar, type Waterfall as Drawn, lookOf, type Row } from "./layout";
 
 /** The part of the width that steps ahead may take. */
 const AHEAD = 0.16;
@@ -113,11 +113,9 @@ const Label = memo(function Label({ row }: { row: Row }) {
 });
 
 function BarShape({ bar, left, right }: { bar: Bar; left: number; right: number }) {
-  const failed = !["live", "done", "succeeded", "found_done"].includes(bar.outcome);
-  const look = failed ? "bad" : bar.outcome === "live" ? "going" : "good";
   return (
     <span
-      className={`bar ${bar.kind} ${look}`}
+      className={`bar ${bar.kind} ${lookOf(bar)}`}
       style={{ left: percent(left), width: `max(3px, ${percent(right - left)})` }}
     />
   );

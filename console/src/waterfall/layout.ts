@@ -13,6 +13,12 @@ export interface Bar extends Span {
   number: number;
 }
 
+/** How a bar ended, as far as it can be seen. */
+export function lookOf(bar: Bar): "good" | "bad" | "going" {
+  if (bar.outcome === "live") return "going";
+  return ["done", "succeeded", "found_done"].includes(bar.outcome) ? "good" : "bad";
+}
+
 export interface Row {
   step: Step;
   id: string;
