@@ -2,6 +2,7 @@
 // their own, whose fields that name allocations are offered as choices.
 import type { RJSFSchema } from "@rjsf/utils";
 import type { Allocation } from "../api/types";
+import { counted } from "../runtime";
 import type { Hints } from "./fields";
 
 /** The schema that needs a form of its own, if the version has one. */
@@ -27,5 +28,5 @@ const isAllocation = (name: string, hints: unknown) =>
 
 export function allocationName(one: Allocation): string {
   const gpus = one.gpu_count > 0 ? `${one.gpu_count} × ${one.sku}, ` : "";
-  return `${one.id.slice(-12)}: ${gpus}${one.cpu_cores} cores, ${one.memory_gib} GiB`;
+  return `${one.id.slice(-12)}: ${gpus}${counted(one.cpu_cores, "core")}, ${one.memory_gib} GiB`;
 }
