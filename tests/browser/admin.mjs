@@ -1,8 +1,9 @@
 // The way of those who decide: a publisher sends a manifest, a platform admin reads what it changes and approves it, sees
-// which gate keeps the version from being staged, and drains a node; a project admin entitles the project and narrows it.
+// which gate keeps the version from being staged, drains a node, turns a schedule and retries what stopped alike; a project
+// admin entitles the project and narrows it.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { accessible, at, noComplaints, PLACE, row, signedIn, withBrowser } from "./browser.mjs";
+import { accessible, ask, at, fits, noComplaints, PLACE, row, send, signedIn, withBrowser } from "./browser.mjs";
 
 const MANIFEST = readFileSync(new URL("../../apps/hello/manifest.yaml", import.meta.url), "utf8")
   .replace("version: 1.0.0", "version: 1.1.0")
@@ -14,6 +15,8 @@ await withBrowser(async (browser) => {
   await review(admin);
   await gates(admin);
   await nodes(admin);
+  await schedules(admin);
+  await together(admin);
   noComplaints(admin);
   const manager = await signedIn(browser, "project-admin");
   await entitle(manager);
@@ -79,6 +82,46 @@ async function nodes(page) {
   assert.equal(await page.getByText("--enroll").count(), 0, "a token is shown once");
 }
 
+async function schedules(page) {
+  await page.goto(at("platform/schedules"));
+  const line = row(page, "platform.check_promises");
+  await line.getByText("never").waitFor();
+  await line.getByRole("button", { name: "Pause" }).click();
+  await line.locator(".state").filter({ hasText: "paused" }).waitFor();
+  await line.getByRole("button", { name: "Resume" }).click();
+  await line.getByRole("button", { name: "Pause" }).waitFor();
+  await line.getByRole("button", { name: "Run now" }).click();
+  await line.getByRole("link", { name: "succeeded" }).waitFor();
+}
+
+/** Two runs rest for the same cause: one answer sends both on, after the server said what it would do. */
+async function together(page) {
+  await paused(page, (await runOf(page, "demo-tour-clock")).id);
+  const again = await send(page, `/admin/workflows/${(await runOf(page, "demo-tour-shelf")).id}/retry`, {});
+  await paused(page, again.id);
+  await page.goto(at("platform/runs?view=stuck"));
+  const alike = page.getByRole("region", { name: "Failures alike" }).getByRole("article");
+  await alike.filter({ hasText: "demo.tour" }).getByText("2", { exact: true }).waitFor();
+  await accessible(page, "runs that stopped alike");
+  await fits(page, "runs that stopped alike");
+  await alike.getByRole("button", { name: "Retry all alike" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("button", { name: "Show what would happen" }).click();
+  await dialog.getByText("2 would go on").waitFor();
+  await accessible(page, "what a retry of all would do");
+  await dialog.getByRole("button", { name: "Retry 2 runs" }).click();
+  await dialog.waitFor({ state: "detached" });
+  await page.getByText("Nothing needs attention").waitFor();
+}
+
+async function runOf(page, correlationId) {
+  return (await send(page, `/admin/workflows?correlation_id=${correlationId}`, undefined, "GET")).items[0];
+}
+
+async function paused(page, run) {
+  await send(page, `/admin/workflows/${run}/pause`, {});
+}
+
 async function entitle(page) {
   await page.goto(at("P/catalog"));
   await page.getByRole("link", { name: "All apps", exact: true }).click();
@@ -93,12 +136,4 @@ async function entitle(page) {
   await panel.getByText("at most 2").waitFor();
   await panel.getByText("This project does not allow").waitFor();
   await accessible(page, "an entitlement that was narrowed");
-}
-
-async function ask(page, action, reason) {
-  await page.getByRole("button", { name: action, exact: true }).click();
-  const dialog = page.getByRole("dialog");
-  await dialog.getByLabel(/Reason/).fill(reason);
-  await dialog.getByRole("button", { name: action, exact: true }).click();
-  await dialog.waitFor({ state: "detached" });
 }

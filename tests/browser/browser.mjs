@@ -82,14 +82,20 @@ export function at(path) {
 }
 
 const PICTURES = [
-  "runs", "run", "run-dark", "run-small", "version", "nodes", "instance-small", "failed", "trace-life",
-  "trace-life-dark", "usage", "usage-small",
+  "runs", "run", "run-dark", "run-small", "run-small-dark", "version", "canary", "catalog", "deploy", "nodes", "artifact",
+  "schedules", "webhook", "audit", "instance-small", "failed", "trace-life", "trace-life-dark", "usage", "usage-small",
 ];
 
-/** Kept only when somebody asks for new pictures, and only those that the documentation shows. */
-export async function picture(page, name) {
+/** Kept only when somebody asks for new pictures, and only those that the documentation shows. `whole` is all of the page. */
+export async function picture(page, name, { whole = false } = {}) {
   const folder = process.env.GPUAAS_SCREENSHOTS;
-  if (folder && PICTURES.includes(name)) await page.screenshot({ path: `${folder}/${name}.png`, animations: "disabled" });
+  if (!folder || !PICTURES.includes(name)) return;
+  const screen = page.viewportSize();
+  const height = await page.evaluate(() => document.documentElement.scrollHeight);
+  // A screen as high as the page: what sticks to the screen would otherwise stand in the middle of it.
+  if (whole) await page.setViewportSize({ ...screen, height });
+  await page.screenshot({ path: `${folder}/${name}.png`, animations: "disabled" });
+  if (whole) await page.setViewportSize(screen);
 }
 
 export function row(page, text) {
@@ -100,4 +106,53 @@ export function row(page, text) {
 export async function openRun(page, correlationId) {
   await row(page, correlationId).getByRole("link", { name: /demo\.tour/ }).first().click();
   await page.getByRole("heading", { name: "Steps" }).waitFor();
+}
+
+/** Presses a button, and says yes to the question that it asks. */
+export async function ask(page, action, reason) {
+  await page.getByRole("button", { name: action, exact: true }).click();
+  const dialog = page.getByRole("dialog");
+  if (reason) await dialog.getByLabel(/Reason/).fill(reason);
+  await dialog.getByRole("button", { name: action, exact: true }).click();
+  await dialog.waitFor({ state: "detached" });
+}
+
+/** What the page is about has come to this state. */
+export async function state(page, word) {
+  await page.locator(".head .state").filter({ hasText: word }).first().waitFor();
+}
+
+/** What a button puts on the clipboard. */
+export async function copied(page, button) {
+  await page.getByRole("button", { name: button }).click();
+  await page.getByRole("button", { name: button }).getByText("copied").waitFor();
+  return page.evaluate(() => navigator.clipboard.readText());
+}
+
+/** A request to the API as whoever is signed in, where a journey needs something that is no part of it. */
+export async function send(page, path, body, method = "POST") {
+  return page.evaluate(
+    async ({ path, body, method }) => {
+      const { session } = await (await fetch("/console/session")).json();
+      const headers = { "x-csrf-token": session.csrf_token, "content-type": "application/json" };
+      const answer = await fetch(`/api/v1${path}`, { method, headers, body: body && JSON.stringify(body) });
+      const told = await answer.text();
+      if (!answer.ok) throw new Error(`${method} ${path}: ${told}`);
+      return told ? JSON.parse(told) : null;
+    },
+    { path, body, method },
+  );
+}
+
+/** Waits for what no page shows. */
+export async function until(what, holds) {
+  for (const end = Date.now() + PATIENCE; !(await holds()); ) {
+    assert.ok(Date.now() < end, what);
+    await new Promise((later) => setTimeout(later, 100));
+  }
+}
+
+/** The browser itself notes every refusal; one that was provoked is no complaint. */
+export function forgive(page, status) {
+  page.complaints = page.complaints.filter((complaint) => !complaint.includes(String(status)));
 }

@@ -1,7 +1,7 @@
 // An operator's way: find a run by its correlation id, read why it does not advance, pause it, resume it, cancel it and see
 // what is undone, retry it, watch another one break and unwind live, and find all of it in the audit log.
 import assert from "node:assert/strict";
-import { at, noComplaints, ready, signedIn, withBrowser } from "./browser.mjs";
+import { ask, at, copied, noComplaints, ready, signedIn, state, withBrowser } from "./browser.mjs";
 
 await withBrowser(async (browser) => {
   const page = await signedIn(browser, "operator");
@@ -20,6 +20,9 @@ await withBrowser(async (browser) => {
 
   await page.getByRole("button", { name: "demo-tour-clock" }).click();
   assert.equal(await page.evaluate(() => navigator.clipboard.readText()), "demo-tour-clock");
+  const run = new URL(page.url()).pathname.split("/").at(-1);
+  assert.equal(await copied(page, "Copy as CLI"), `gpuaas workflows watch ${run}`);
+  assert.ok((await copied(page, "Copy as curl")).includes(`/workflows/${run}'`), "the same for a terminal");
 
   // Nothing is loaded again from here on: the stream tells what changes.
   const loads = navigations(page);
@@ -98,15 +101,6 @@ async function leave(page) {
   await page.getByRole("button", { name: "Sign out" }).click();
   await page.getByRole("heading", { name: "You are signed out" }).waitFor();
   assert.equal((await page.request.get(`${ready.api_url}/api/v1/me`)).status(), 401, "signed out is signed out");
-}
-
-async function ask(page, action) {
-  await page.getByRole("button", { name: action, exact: true }).click();
-  await page.getByRole("dialog").getByRole("button", { name: action, exact: true }).click();
-}
-
-async function state(page, word) {
-  await page.locator(".head .state").filter({ hasText: word }).waitFor();
 }
 
 function navigations(page) {

@@ -1,7 +1,7 @@
 // Every page, by day and by night, on a desk and in a hand: it shows what it is about, nothing serious keeps anybody out,
 // nothing stands out to the side. The pictures of the documentation are taken on the way.
 import assert from "node:assert/strict";
-import { accessible, at, fits, HAND, listOr, noComplaints, openRun, picture, row, signedIn, withBrowser } from "./browser.mjs";
+import { accessible, ask, at, fits, HAND, listOr, noComplaints, openRun, picture, row, signedIn, withBrowser } from "./browser.mjs";
 
 /** Address, and what is seen once the page is there. A name at the end asks for a picture. */
 const PAGES = [
@@ -16,9 +16,10 @@ const PAGES = [
   ["P/webhooks", (page) => listOr(page, "Webhooks", "Nothing is sent anywhere yet")],
   ["P/instances", (page) => listOr(page, "Instances", "Nothing runs here yet")],
   ["P/catalog?view=all", (page) => page.getByRole("link", { name: /JupyterLab/ }), "catalog"],
-  ["P/catalog/jupyterlab", (page) => page.getByRole("region", { name: "Entitlement" }), "app"],
+  ["P/catalog/jupyterlab", (page) => page.getByRole("region", { name: "Entitlement" })],
   ["platform/catalog/jupyterlab/4.3.0", (page) => page.getByRole("heading", { name: "What it needs" }), "version"],
-  ["P/catalog/jupyterlab/4.3.0/deploy", (page) => page.getByRole("button", { name: "Show the plan" })],
+  ["P/catalog/jupyterlab/4.3.0/deploy", (page) => page.getByLabel(/package index/)],
+  ["P/catalog/slurm-reference/24.05.0/deploy", (page) => page.getByLabel(/Controller/)],
   ["P/catalog?view=reviews", (page) => page.getByText("Nothing was sent for review")],
   ["P/artifacts", (page) => listOr(page, "Artifacts", "Nothing was published yet")],
   ["P/artifacts?view=keys", (page) => listOr(page, "Signing keys", "No signing key")],
@@ -42,7 +43,7 @@ await withBrowser(async (browser) => {
   for (const colorScheme of ["light", "dark"]) {
     const hand = await signedIn(browser, "admin", { viewport: HAND, colorScheme });
     await walk(hand, `${colorScheme} in a hand`, colorScheme === "light" ? "-small" : null);
-    await aRun(hand, colorScheme === "light" ? "-small" : null);
+    await aRun(hand, colorScheme === "light" ? "-small" : "-small-dark");
     await hand.getByRole("button", { name: "Menu" }).click();
     await accessible(hand, "the menu in a hand");
     await hand.getByRole("link", { name: "Catalog" }).click();
@@ -77,7 +78,7 @@ async function aRun(page, suffix) {
   await page.locator(".facts").getByText("live").waitFor();
   await accessible(page, "a run that waits");
   await fits(page, "a run that waits");
-  if (suffix !== null) await picture(page, `run${suffix}`);
+  await picture(page, `run${suffix}`);
 }
 
 /** What opens above a page: questions, the keys, and a key that is shown once. */
@@ -85,7 +86,6 @@ async function dialogs(page) {
   await page.getByRole("button", { name: "Cancel", exact: true }).click();
   await page.getByRole("dialog").getByText("undoes these steps").waitFor();
   await accessible(page, "the cancel dialog");
-  await picture(page, "cancel");
   await page.getByRole("button", { name: "Not now" }).click();
   await page.keyboard.press("?");
   await page.getByRole("heading", { name: "Keyboard" }).waitFor();
@@ -153,11 +153,4 @@ async function budget(page) {
   const standing = page.getByRole("region", { name: "Budget" });
   await standing.getByText("refuse new instances").waitFor();
   await standing.getByText("simulate").waitFor();
-}
-
-async function ask(page, action) {
-  await page.getByRole("button", { name: action, exact: true }).click();
-  const dialog = page.getByRole("dialog");
-  await dialog.getByRole("button", { name: action, exact: true }).click();
-  await dialog.waitFor({ state: "detached" });
 }

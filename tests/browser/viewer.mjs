@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { at, listOr, noComplaints, openRun, PLACE, signedIn, withBrowser } from "./browser.mjs";
 
 const CHANGES =
-  /^(Pause|Resume|Cancel|Retry|Remove|Rotate key|Disable|Decommission|Entitle the project|Narrow|Verify|Revoke|Add a key|New service account|Release|Stage|Publish|New webhook|Set the budget)$/;
+  /^(Pause|Resume|Cancel|Retry|Remove|Rotate key|Disable|Decommission|Entitle the project|Narrow|Verify|Revoke|Add a key|New service account|Release|Stage|Start canary|Widen canary|Publish|Promote|Retire|Send again|New allocation|New webhook|Set the budget)$/;
 
 await withBrowser(async (browser) => {
   const page = await signedIn(browser, "viewer");
