@@ -1,5 +1,6 @@
 //! Instances: from what was asked for to what runs on a node, and back to nothing, with proof.
 
+mod boot;
 mod change;
 mod create;
 mod credentials;

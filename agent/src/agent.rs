@@ -57,6 +57,8 @@ pub enum AgentFault {
     Platform(#[from] PlatformFault),
     #[error("the relay: {0}")]
     Relay(#[from] DriverFault),
+    #[error("this node enrolled with the driver `{enrolled}` and was started with `{started}`: enrol it anew")]
+    OtherDriver { enrolled: String, started: &'static str },
 }
 
 pub struct Agent<D> {
@@ -77,9 +79,13 @@ struct Inner<D> {
 }
 
 impl<D: Driver> Agent<D> {
-    /// A node that has enrolled, as its folder tells.
+    /// A node that has enrolled, as its folder tells. With another driver than then it would not see what runs here, and
+    /// swear that nothing does.
     pub fn open(home: Home, driver: D, settings: Settings, now: Now) -> Result<Agent<D>, AgentFault> {
         let (identity, key, keyring) = (home.identity()?, home.key()?, home.keyring()?);
+        if identity.driver != driver.name() {
+            return Err(AgentFault::OtherDriver { enrolled: identity.driver, started: driver.name() });
+        }
         let journal = Journal::open(&home.journal())?;
         let relay = Relay::new(&identity)?;
         let platform = Platform::new(identity, key.clone(), Arc::clone(&now))?;

@@ -30,6 +30,14 @@ pub struct Identity {
     pub platform: String,
     /// Whom assertions are meant for.
     pub issuer: String,
+    /// What ran the containers when the node enrolled, and runs them ever after. A node that enrolled before this was kept
+    /// has an engine.
+    #[serde(default = "docker")]
+    pub driver: String,
+}
+
+fn docker() -> String {
+    "docker".to_owned()
 }
 
 #[derive(Debug, Clone)]

@@ -156,7 +156,8 @@ pub async fn enrol(
         client()?.post(format!("{platform}/internal/v1/nodes/enroll")).json(&body).timeout(PATIENCE);
     let enrolled: Enrolled = read(send(request).await?).await?;
     let (node_id, name) = (enrolled.node_id, enrolled.name.clone());
-    let identity = Identity { node_id, name, platform, issuer: enrolled.issuer.clone() };
+    let (issuer, driver) = (enrolled.issuer.clone(), node.driver.to_owned());
+    let identity = Identity { node_id, name, platform, issuer, driver };
     Ok((identity, enrolled))
 }
 

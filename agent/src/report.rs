@@ -16,7 +16,8 @@ pub(crate) async fn heartbeat<D: Driver>(
         .next_report()
         .map_err(|fault| DriverFault::new(domain::StatusReason::Internal, fault.to_string()))?;
     let workloads: Vec<WorkloadReport> = seen.into_iter().map(told).collect();
-    Ok(Heartbeat { sequence, agent_version: agent_version.to_owned(), workloads })
+    let driver = Some(driver.name().to_owned());
+    Ok(Heartbeat { sequence, agent_version: agent_version.to_owned(), driver, workloads })
 }
 
 fn told(seen: Seen) -> WorkloadReport {

@@ -31,12 +31,16 @@ pub struct Gpu {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(example = json!({ "sequence": 7, "agent_version": "0.1.0", "workloads": [] }))]
+#[schema(example = json!({ "sequence": 7, "agent_version": "0.1.0", "driver": "docker", "workloads": [] }))]
 pub struct Heartbeat {
     /// Rises with every report of this node, over restarts too.
     #[schema(minimum = 1)]
     pub sequence: i64,
     pub agent_version: String,
+    /// What looked: it must be what the node enrolled with. Agents of earlier releases do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^(docker|simulated)$")]
+    pub driver: Option<String>,
     #[serde(default)]
     #[schema(max_items = 4096)]
     pub workloads: Vec<WorkloadReport>,

@@ -4,7 +4,7 @@
 mod doctor;
 mod engine;
 
-pub use engine::{AnyDriver, Choice, choose};
+pub use engine::{AnyDriver, Choice, choose, resume};
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -58,13 +58,20 @@ pub async fn run(args: &AgentArgs) -> Result<(), Failure> {
     if let Some(AgentCommand::Doctor) = args.command {
         return doctor::run(&home, args.driver, args.docker_host.as_deref()).await;
     }
-    let driver = choose(args.driver, args.docker_host.as_deref()).await?;
-    if let (Some(token), Some(platform)) = (&args.enroll, &args.platform) {
-        let token = read_token(token)?;
+    let docker = args.docker_host.as_deref();
+    let stop = Stop::on_signals().map_err(Failure::server)?;
+    let driver = if let (Some(token), Some(platform)) = (&args.enroll, &args.platform) {
+        let (driver, token) = (choose(args.driver, docker).await?, read_token(token)?);
         let name = register(&home, platform, &token, &args.address, driver.name(), 0).await?;
         info!(node = name, driver = driver.name(), "enrolled");
-    }
-    let stop = Stop::on_signals().map_err(Failure::server)?;
+        driver
+    } else {
+        let enrolled = args.driver.enrolled(&home.identity().map_err(Failure::usage)?.driver)?;
+        tokio::select! {
+            driver = resume(enrolled, docker) => driver,
+            () = stop.asked.cancelled() => return Ok(()),
+        }
+    };
     serve(home, driver, stop.asked.clone()).await
 }
 

@@ -134,3 +134,31 @@ async fn a_silent_node_is_in_debt_and_pays_when_it_returns() {
     agent.end().await;
     platform.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_driver_than_the_nodes_swears_to_is_no_proof() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
+    platform.succeeds(run).await;
+    let enrolled_with = async |driver: &str| {
+        let set = sqlx::query("update nodes set driver = $2 where id = $1").bind(agent.id).bind(driver);
+        set.execute(&platform.story.pool).await.unwrap();
+    };
+    enrolled_with("docker").await;
+    let path = project(&format!("/app-instances/{id}/decommission"));
+    let accepted = platform.http.post(&path, json!({})).await.with(202);
+    let end = accepted["workflow"]["id"].as_str().unwrap().parse().unwrap();
+    assert_eq!(
+        platform.story.settles(end).await,
+        RunState::Paused,
+        "clean, but of an engine that is not the node's"
+    );
+    platform.http.get(&project(&format!("/app-instances/{id}/receipt"))).await.with(409);
+    enrolled_with("simulated").await;
+    platform.http.post(&project(&format!("/workflows/{end}/retry")), json!({})).await.with(202);
+    platform.succeeds(end).await;
+    agent.end().await;
+    platform.end().await;
+}

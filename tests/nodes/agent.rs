@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use agent::{Docker, Driver, Simulated, SimulatedFault, hold_to_contract};
+use agent::{Agent, Docker, Driver, Home, Identity, Settings, Simulated, SimulatedFault, hold_to_contract};
 use domain::StatusReason;
 use engine::RunState;
 use node_protocol::{
@@ -196,6 +196,21 @@ async fn a_removal_comes_with_evidence_that_the_nodes_own_key_signed() {
     assert!(evidence.is_clean() && evidence.instance_id == instance, "{evidence:?}");
     assert_eq!(evidence.removed.len(), 2, "its container and its network: {:?}", evidence.removed);
     agent.end().await;
+    line.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_is_not_started_with_another_driver_than_it_enrolled_with() {
+    let line = Line::new().await;
+    let driver = Simulated::new();
+    let folder = RunningAgent::enrol(&line.http, &line.door, "gpu-1", &driver).await.kill().await;
+    let home = Home::at(&folder).unwrap();
+    let identity = Identity { driver: "docker".to_owned(), ..home.identity().unwrap() };
+    home.enrolled(&identity, &home.keyring().unwrap()).unwrap();
+    let opened = Agent::open(home, driver, Settings::new("test"), std::sync::Arc::new(chrono::Utc::now));
+    let fault = opened.err().expect("it would swear that nothing runs here");
+    assert!(fault.to_string().contains("`docker`") && fault.to_string().contains("`simulated`"), "{fault}");
+    std::fs::remove_dir_all(&folder).unwrap();
     line.end().await;
 }
 

@@ -123,6 +123,24 @@ async fn an_older_report_changes_nothing_and_the_answer_is_signed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_report_by_another_driver_than_the_nodes_is_refused_and_keeps_the_one_before() {
+    let story = Story::new().await;
+    let http = Http::over(&story).await;
+    let node = Node::enrol(&http, "gpu-1").await;
+    let beat = async |sequence: i64, driver: &str| {
+        let body =
+            json!({ "sequence": sequence, "agent_version": "test", "driver": driver, "workloads": [] });
+        node.http.send(axum::http::Method::POST, &node.path("/heartbeat"), &[], Some(body)).await
+    };
+    beat(1, "simulated").await.with(200);
+    assert_eq!(beat(2, "docker").await.with(409)["code"], "state_conflict");
+    let kept: i64 =
+        sqlx::query_scalar("select report_sequence from nodes").fetch_one(&story.pool).await.unwrap();
+    assert_eq!(kept, 1, "a node that became another is not heard, and is given up for lost in time");
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn draining_is_asked_for_once_and_again_without_effect() {
     let story = Story::new().await;
     let http = Http::over(&story).await;

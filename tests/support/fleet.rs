@@ -98,6 +98,18 @@ impl Fleet {
         all.expect("the engine answers").lines().map(str::to_owned).collect()
     }
 
+    /// Waits until one of them has said this.
+    pub async fn until_said(&self, name: &str, words: &str) {
+        for _ in 0..3000 {
+            let text = fs::read_to_string(self.folder.0.join(format!("{name}.log"))).unwrap_or_default();
+            if text.contains(words) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("{name} did not say {words:?}\n{}", self.said());
+    }
+
     /// What everybody said, for when a story fails.
     pub fn said(&self) -> String {
         let of = |name: &str| {
@@ -199,7 +211,7 @@ fn serving(address: SocketAddr) -> [String; 4] {
 fn agent_does(folder: &Folder, engine: &Engine) -> Vec<String> {
     let home = folder.0.join("agent").display().to_string();
     let host = engine.host();
-    ["agent", "--data-dir", &home, "--driver", "docker", "--docker-host", &host].map(str::to_owned).to_vec()
+    ["agent", "--data-dir", &home, "--docker-host", &host].map(str::to_owned).to_vec()
 }
 
 async fn until_it_listens(address: SocketAddr) {

@@ -28,7 +28,8 @@ impl Activity for SignReceipt {
         let gone = |what: &str| Fault::terminal("gone", format!("the {what} is gone"));
         let instance = app_instances::find(&mut tx, self.instance).await?.ok_or_else(|| gone("instance"))?;
         let node_key = nodes::enrolled_key(&mut tx, self.node_id).await?.ok_or_else(|| gone("node"))?;
-        let evidence = self.checked(&node_key)?;
+        let node = nodes::find(&mut tx, self.node_id).await?.ok_or_else(|| gone("node"))?;
+        let evidence = self.checked(&node_key, node.driver.as_deref())?;
         let held = ledger::balance(&mut tx, instance.id).await?;
         let receipt = Receipt {
             instance_id: instance.id,
@@ -49,15 +50,18 @@ impl Activity for SignReceipt {
 }
 
 impl SignReceipt {
-    fn checked(&self, node_key: &str) -> Result<Evidence, Fault> {
+    /// A driver sees only its own: what another than the node's found to be gone may well run on.
+    fn checked(&self, node_key: &str, driver: Option<&str>) -> Result<Evidence, Fault> {
         let key = PublicKey::from_pem(node_key).map_err(|fault| unreadable(&fault))?;
         let evidence: Evidence = self.evidence.open(&key).map_err(|fault| unreadable(&fault))?;
         let about_this = evidence.instance_id == self.instance && evidence.node_id == self.node_id;
-        if about_this && evidence.is_clean() {
+        let message = if driver.is_some_and(|driver| driver != evidence.driver) {
+            format!("the node's evidence is of the driver `{}`, which is not the node's", evidence.driver)
+        } else if about_this && evidence.is_clean() {
             return Ok(evidence);
-        }
-        let message =
-            format!("the node's evidence does not show a clean teardown: {:?} remain", evidence.remaining);
+        } else {
+            format!("the node's evidence does not show a clean teardown: {:?} remain", evidence.remaining)
+        };
         Err(Fault::needs_operator("teardown_unproven", message))
     }
 }

@@ -1,8 +1,9 @@
 //! `POST /internal/v1/nodes/{id}/heartbeat`: the node lives, and this is what runs there, which is also how the time of
-//! instances is counted. An older report than the one that is kept changes nothing.
+//! instances is counted. An older report than the one that is kept changes nothing, and one by another driver than the
+//! node's is refused: it does not see what runs there.
 
 use axum::extract::State as Shared;
-use domain::NodeStatus;
+use domain::{ErrorCode, NodeStatus};
 use node_protocol::{Heartbeat, HeartbeatAnswer, Signed, WorkloadReport, WorkloadState};
 use store::{meters, nodes};
 
@@ -17,6 +18,7 @@ pub(crate) fn heartbeat() -> Endpoint {
     Endpoint::new("report_node_heartbeat", "The node lives, and this is what runs there", hear)
         .body::<Heartbeat>()
         .answers::<HeartbeatAnswer>(200, "The signers to believe, and when to report again.")
+        .refuses(&[ErrorCode::StateConflict])
 }
 
 async fn hear(
@@ -27,6 +29,7 @@ async fn hear(
     let node = caller.principal().id;
     let report = serde_json::json!({ "workloads": told.workloads });
     let mut tx = state.write().await?;
+    believed(&mut tx, node, told.driver.as_deref()).await?;
     if nodes::heard(&mut tx, node, told.sequence, &report, &told.agent_version).await? {
         come_back(&mut tx, node).await?;
         meters::node_reported(&mut tx, node, &running(&told)).await?;
@@ -35,6 +38,22 @@ async fn hear(
     tx.commit().await?;
     let keyring = Signed::sign(&keyring, &key).map_err(|fault| ApiError::internal(&fault))?;
     Ok(Json(HeartbeatAnswer { keyring, heartbeat_seconds: HEARTBEAT_SECONDS }))
+}
+
+/// A report by another driver would say that nothing runs where everything does.
+async fn believed(
+    conn: &mut sqlx::PgConnection,
+    node: uuid::Uuid,
+    driver: Option<&str>,
+) -> Result<(), ApiError> {
+    let enrolled = nodes::find(conn, node).await?.and_then(|node| node.driver);
+    match (driver, enrolled) {
+        (Some(told), Some(enrolled)) if told != enrolled => {
+            let message = format!("The node enrolled with the driver `{enrolled}` and reports by `{told}`.");
+            Err(ApiError::new(ErrorCode::StateConflict, message).with("state", enrolled))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The instances of which anything runs: an instance is counted once, however many workloads it has.

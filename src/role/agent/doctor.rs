@@ -10,6 +10,10 @@ use crate::failure::Failure;
 
 pub async fn run(home: &Home, choice: Choice, docker_host: Option<&str>) -> Result<(), Failure> {
     let mut findings = vec![enrolment(home)];
+    let choice = match home.identity() {
+        Ok(identity) => choice.enrolled(&identity.driver)?,
+        Err(_) => choice,
+    };
     findings.push(match choose(choice, docker_host).await {
         Ok(AnyDriver::Docker(docker)) => engine(&docker).await,
         Ok(AnyDriver::Simulated(_)) => {

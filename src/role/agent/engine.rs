@@ -1,20 +1,40 @@
-//! Which driver runs the containers: Docker where an engine answers, and else none, which is said.
+//! Which driver runs the containers. A machine that enrols takes Docker where an engine answers, and else none, which is said.
+//! From then on it is what it enrolled with: an engine that does not answer yet, as at boot, is waited for.
 
-use agent::{Docker, Driver, Simulated};
+use std::time::Duration;
+
+use agent::{Docker, Driver, DriverFault, Simulated};
 use clap::ValueEnum;
+use tokio::time::sleep;
 
 use crate::failure::Failure;
 
 const USUAL: &str = "unix:///var/run/docker.sock";
 
+/// How often an engine that does not answer is asked again.
+const AGAIN: Duration = Duration::from_secs(1);
+
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum Choice {
-    /// Docker where an engine answers, else simulated
+    /// What this machine enrolled with; when it enrols, Docker where an engine answers, else simulated
     #[default]
     Auto,
     Docker,
     /// No container is ever started
     Simulated,
+}
+
+impl Choice {
+    /// What a machine that enrolled with this driver may be started with.
+    pub fn enrolled(self, driver: &str) -> Result<Choice, Failure> {
+        let was = if driver == "simulated" { Choice::Simulated } else { Choice::Docker };
+        if self == Choice::Auto || self == was {
+            return Ok(was);
+        }
+        Err(Failure::usage(format!(
+            "this machine enrolled with the driver {driver}: enrol it anew to use another"
+        )))
+    }
 }
 
 pub enum AnyDriver {
@@ -35,12 +55,49 @@ pub async fn choose(choice: Choice, docker_host: Option<&str>) -> Result<AnyDriv
     if choice == Choice::Simulated {
         return Ok(AnyDriver::Simulated(Simulated::new()));
     }
-    let host = docker_host.unwrap_or(USUAL);
-    match (Docker::connect(host).await, choice) {
+    match (connect(docker_host).await, choice) {
         (Ok(docker), _) => Ok(AnyDriver::Docker(docker)),
         (Err(fault), Choice::Docker) => {
+            let host = docker_host.unwrap_or(USUAL);
             Err(Failure::server(format!("no container engine at {host}: {fault}")))
         }
         (Err(_), _) => Ok(AnyDriver::Simulated(Simulated::new())),
+    }
+}
+
+/// What the machine enrolled with. Falling back to less would hide from the platform everything that runs here.
+pub async fn resume(enrolled: Choice, docker_host: Option<&str>) -> AnyDriver {
+    if enrolled == Choice::Simulated {
+        return AnyDriver::Simulated(Simulated::new());
+    }
+    let mut told = false;
+    loop {
+        match connect(docker_host).await {
+            Ok(docker) => return AnyDriver::Docker(docker),
+            Err(fault) if !told => {
+                tracing::warn!(%fault, "the container engine does not answer yet; waiting for it");
+                told = true;
+            }
+            Err(_) => {}
+        }
+        sleep(AGAIN).await;
+    }
+}
+
+async fn connect(docker_host: Option<&str>) -> Result<Docker, DriverFault> {
+    Docker::connect(docker_host.unwrap_or(USUAL)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_stays_with_the_driver_it_enrolled_with() {
+        assert_eq!(Choice::Auto.enrolled("docker").ok(), Some(Choice::Docker));
+        assert_eq!(Choice::Auto.enrolled("simulated").ok(), Some(Choice::Simulated));
+        assert!(
+            Choice::Simulated.enrolled("docker").is_err() && Choice::Docker.enrolled("simulated").is_err()
+        );
     }
 }

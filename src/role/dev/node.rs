@@ -29,7 +29,12 @@ impl LocalNode {
         docker: Option<&str>,
     ) -> Result<LocalNode, Failure> {
         let home = Home::at(&data.path.join("agent")).map_err(Failure::usage)?;
-        let driver = choose(Choice::Auto, docker).await?;
+        // Whoever starts this looks on, so an engine that is gone is told and not waited for.
+        let choice = match home.identity() {
+            Ok(identity) => Choice::Auto.enrolled(&identity.driver)?,
+            Err(_) => Choice::Auto,
+        };
+        let driver = choose(choice, docker).await?;
         let name = driver.name();
         if !home.is_enrolled() {
             enrol(admin, &home, name, gpus).await?;

@@ -116,7 +116,7 @@ impl Ready {
         }
         if let (Some(driver), Some(allocation)) = (self.driver, self.allocation_id) {
             let note = if driver == "simulated" {
-                ": no container engine answers, so nothing really runs"
+                ": no container engine answered when it enrolled, so nothing really runs"
             } else {
                 ""
             };
