@@ -8,6 +8,7 @@ mod decommission;
 mod deploy;
 mod drift;
 mod entitled;
+mod health;
 mod killed;
 mod logs;
 mod nodes;

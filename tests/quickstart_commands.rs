@@ -178,14 +178,13 @@ fn holds(block: &Block, said: &str) {
     assert!(any || at == printed.len(), "{}the page ends where more was printed:\n{said}", block.commands);
 }
 
-/// What differs each time is written alike: ids, times, addresses, names of nodes, and whether health is known yet.
+/// What differs each time is written alike: ids, times, addresses, and names of nodes.
 fn alike(line: &str) -> String {
     let word = |word: &str| match word {
         id if uuid::Uuid::try_parse(id).is_ok() => "ID".to_owned(),
         url if url.starts_with("http://127.0.0.1:") => "URL".to_owned(),
         node if node.starts_with("local-") => "NODE".to_owned(),
         time if time.strip_suffix('s').is_some_and(|rest| rest.parse::<f64>().is_ok()) => "TIME".to_owned(),
-        "healthy" | "unknown" => "HEALTH".to_owned(),
         other => other.to_owned(),
     };
     line.split_whitespace().map(word).collect::<Vec<_>>().join(" ")

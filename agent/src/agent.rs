@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use node_protocol::{Envelope, Key, Keyring, Outcome, Progress, Refusal, Signed, Task, TaskFault};
+use node_protocol::{Envelope, Key, Keyring, Outcome, Output, Progress, Refusal, Signed, Task, TaskFault};
 use rand::Rng;
 use tokio::sync::{Mutex as Turn, Semaphore, watch};
 use tokio::time::sleep;
@@ -21,6 +21,10 @@ use crate::journal::{Journal, JournalFault, Verdict};
 use crate::platform::{Now, Platform, PlatformFault};
 use crate::relay::Relay;
 use crate::report;
+use crate::watch::Watch;
+
+/// News of a workload wait so long for others, to be told together.
+const SOON: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -57,7 +61,9 @@ pub enum AgentFault {
     Platform(#[from] PlatformFault),
     #[error("the relay: {0}")]
     Relay(#[from] DriverFault),
-    #[error("this node enrolled with the driver `{enrolled}` and was started with `{started}`: enrol it anew")]
+    #[error(
+        "this node enrolled with the driver `{enrolled}` and was started with `{started}`: enrol it anew"
+    )]
     OtherDriver { enrolled: String, started: &'static str },
 }
 
@@ -66,11 +72,14 @@ pub struct Agent<D> {
 }
 
 struct Inner<D> {
-    driver: D,
+    driver: Arc<D>,
     home: Home,
     key: Key,
     platform: Platform,
     relay: Relay,
+    watch: Watch,
+    /// Looks at the engine take turns, so that the later one has the higher number.
+    looks: Turn<()>,
     journal: Journal,
     keyring: Mutex<Keyring>,
     turns: Mutex<HashMap<Uuid, Arc<Turn<()>>>>,
@@ -89,8 +98,22 @@ impl<D: Driver> Agent<D> {
         let journal = Journal::open(&home.journal())?;
         let relay = Relay::new(&identity)?;
         let platform = Platform::new(identity, key.clone(), Arc::clone(&now))?;
-        let (keyring, turns) = (Mutex::new(keyring), Mutex::default());
-        let inner = Inner { driver, home, key, platform, relay, journal, keyring, turns, settings, now };
+        let (driver, keyring, turns) = (Arc::new(driver), Mutex::new(keyring), Mutex::default());
+        let (watch, looks) = (Watch::default(), Turn::default());
+        let inner = Inner {
+            driver,
+            home,
+            key,
+            platform,
+            relay,
+            watch,
+            looks,
+            journal,
+            keyring,
+            turns,
+            settings,
+            now,
+        };
         Ok(Agent { inner: Arc::new(inner) })
     }
 
@@ -166,6 +189,10 @@ impl<D: Driver> Inner<D> {
         match outcome {
             Ok(Some(outcome)) => {
                 tracing::info!(outcome = outcome.status().as_str(), "a task was seen to");
+                if matches!(outcome, Outcome::Succeeded { output: Output::Healthy { .. } }) {
+                    // A report comes first: whoever learns that it serves finds it healthy.
+                    self.report().await;
+                }
                 self.tell(task.task_id, &task.idempotency_key, &outcome).await;
             }
             Ok(None) => {}
@@ -215,7 +242,7 @@ impl<D: Driver> Inner<D> {
     async fn perform(&self, envelope: &Envelope, task: &Task) -> Outcome {
         let (told, mut news) = watch::channel((0, 0));
         let doing = Doing {
-            driver: &self.driver,
+            driver: &*self.driver,
             relay: &self.relay,
             key: &self.key,
             task: envelope,
@@ -276,24 +303,29 @@ impl<D: Driver> Inner<D> {
     }
 
     async fn beat(&self) {
-        let mut every = Duration::from_secs(1);
+        let mut every = SOON;
         loop {
-            if let Err(fault) = self.relay.follow(&self.driver).await {
+            if let Err(fault) = self.relay.follow(&*self.driver).await {
                 tracing::warn!(%fault, "not every instance can reach the platform");
             }
-            match report::heartbeat(&self.driver, &self.journal, &self.settings.agent_version).await {
-                Ok(beat) => match self.platform.heartbeat(&beat).await {
-                    Ok(answer) => {
-                        let asked = Duration::from_secs(u64::from(answer.heartbeat_seconds.max(1)));
-                        every = asked.min(self.settings.longest_beat);
-                        self.follow(&answer.keyring);
-                    }
-                    Err(fault) => tracing::warn!(%fault, "the heartbeat was not heard"),
-                },
-                Err(fault) => tracing::warn!(%fault, "the engine cannot be looked at"),
+            every = self.report().await.unwrap_or(every);
+            tokio::select! {
+                () = sleep(every) => {}
+                () = self.watch.news() => sleep(SOON.min(every)).await,
             }
-            sleep(every).await;
         }
+    }
+
+    /// Tells what is there and how it is. Answers when to tell again, if the platform heard it.
+    async fn report(&self) -> Option<Duration> {
+        let _look = self.looks.lock().await;
+        let told = report::heartbeat(&self.driver, &self.watch, &self.journal, &self.settings.agent_version);
+        let beat = told.await.inspect_err(|fault| tracing::warn!(%fault, "the engine cannot be looked at"));
+        let heard = self.platform.heartbeat(&beat.ok()?).await;
+        let answer = heard.inspect_err(|fault| tracing::warn!(%fault, "the heartbeat was not heard")).ok()?;
+        self.follow(&answer.keyring);
+        let asked = Duration::from_secs(u64::from(answer.heartbeat_seconds.max(1)));
+        Some(asked.min(self.settings.longest_beat))
     }
 
     /// A newer list of signers, if one that is believed now signed it.

@@ -12,11 +12,12 @@ use std::future::Future;
 use chrono::{DateTime, Utc};
 use domain::StatusReason;
 use node_protocol::{
-    ControlAction, Generations, Health, Launched, Secrets, Usage, Workload, WorkloadReport, WorkloadState,
+    ControlAction, Generations, Health, Launched, Probe, Secrets, Usage, Workload, WorkloadReport, WorkloadState,
 };
 use tokio::sync::watch;
 use uuid::Uuid;
 
+use crate::health;
 use crate::tail::Tail;
 
 /// Why a driver could not do something, in words for a person. Never holds a secret.
@@ -49,6 +50,8 @@ pub struct Seen {
     pub ports: BTreeMap<String, u16>,
     /// Port inside the container to the port on the node's loopback address.
     pub bound: BTreeMap<u16, u16>,
+    /// How it is asked whether it serves.
+    pub probe: Option<Probe>,
     pub usage: Usage,
 }
 
@@ -109,6 +112,18 @@ pub trait Driver: Send + Sync + 'static {
 
     /// Everything of ours that the engine has, running or not.
     fn seen(&self) -> impl Future<Output = Result<Vec<Seen>, DriverFault>> + Send;
+
+    /// Whether a workload that runs answers its probe now.
+    fn serves(&self, seen: &Seen, probe: &Probe) -> impl Future<Output = bool> + Send {
+        let port = seen.asked_on(Some(probe.port));
+        async move {
+            match port {
+                Some(port) => health::serves(probe, port).await,
+                // An engine binds no ports of what does not run.
+                None => false,
+            }
+        }
+    }
 
     /// What is left of an instance besides containers: networks by name, and files by path.
     fn leftovers(&self, instance: Uuid) -> impl Future<Output = Result<Vec<String>, DriverFault>> + Send;

@@ -16,6 +16,7 @@ mod platform;
 mod relay;
 mod report;
 mod tail;
+mod watch;
 
 pub use agent::{Agent, AgentFault, Settings};
 pub use contract::{Stage, hold_to_contract};

@@ -167,7 +167,8 @@ pub struct InstanceMember {
     pub generation: i64,
     /// Always `node` for what the node agent runs.
     pub role: String,
-    /// `created`, `running`, `exited`, or `unreachable` where the node is lost.
+    /// `created`, `running`, `restarting` where it ends and is started again and again, `exited`, or `unreachable` where the
+    /// node is lost.
     pub status: String,
     /// `healthy`, `unhealthy` or `unknown`.
     pub health: String,

@@ -10,6 +10,7 @@ mod result;
 mod token;
 mod wait;
 mod watch;
+mod wellbeing;
 
 pub(crate) use enroll::enroll;
 pub(crate) use heartbeat::heartbeat;

@@ -10,6 +10,8 @@ pub const CORRELATION: &str = "gpuaas.correlation_id";
 /// `name=container port`, separated by commas: how names of ports are found again.
 pub const PORTS: &str = "gpuaas.ports";
 pub const DIGEST: &str = "gpuaas.digest";
+/// How it is asked whether it serves, as JSON: an agent that starts anew goes on asking.
+pub const PROBE: &str = "gpuaas.probe";
 
 /// Nobody, whatever the image says.
 pub const USER: &str = "65534:65534";

@@ -63,6 +63,8 @@ pub struct WorkloadReport {
 pub enum WorkloadState {
     Created,
     Running,
+    /// It ended by itself and the engine starts it again, and again.
+    Restarting,
     Exited,
 }
 
@@ -73,6 +75,25 @@ pub enum Health {
     Unknown,
     Healthy,
     Unhealthy,
+}
+
+impl Health {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Health::Unknown => "unknown",
+            Health::Healthy => "healthy",
+            Health::Unhealthy => "unhealthy",
+        }
+    }
+
+    /// How an instance is whose members are like this: as the worst of them, and those that nobody asks do not count.
+    pub fn of(members: impl IntoIterator<Item = Health>) -> Health {
+        members.into_iter().fold(Health::Unknown, |all, one| match (all, one) {
+            (Health::Unhealthy, _) | (_, Health::Unhealthy) => Health::Unhealthy,
+            (Health::Healthy, _) | (_, Health::Healthy) => Health::Healthy,
+            (Health::Unknown, Health::Unknown) => Health::Unknown,
+        })
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -35,6 +35,9 @@ pub struct Workload {
     /// Of its memory, what its processes may share; the engine's own measure unless said otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_memory_gib: Option<u32>,
+    /// How to tell that it serves, for as long as it runs; none where nobody asks it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe: Option<Probe>,
     /// The hash of the Compose file that it is a part of; none where it stands alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack: Option<String>,

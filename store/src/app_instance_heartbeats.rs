@@ -63,6 +63,32 @@ pub async fn is_awaited_by(conn: &mut PgConnection, run: Uuid) -> sqlx::Result<b
     .await
 }
 
+/// A workload that serves and whose health is its own to tell.
+#[derive(Clone, Copy, Debug)]
+pub struct Speaker {
+    pub instance_id: Uuid,
+    pub generation: i64,
+    /// Whether it spoke lately: of two beats that should have come, one did.
+    pub speaks: bool,
+}
+
+/// Those of a node that have spoken at all.
+pub async fn speakers_on(conn: &mut PgConnection, node: Uuid) -> sqlx::Result<Vec<Speaker>> {
+    sqlx::query_as!(
+        Speaker,
+        r#"select h.instance_id, h.generation, coalesce(h.last_at > engine.now() - make_interval(secs =>
+                  2 * (r.profile #>> '{health,interval_seconds}')::float8
+                  + (r.profile #>> '{health,timeout_seconds}')::float8), true) as "speaks!"
+           from app_instances i join allocations a on a.id = i.allocation_id
+           join app_instance_releases r on r.instance_id = i.id and r.standing = 'serving'
+           join app_instance_heartbeats h on h.instance_id = i.id and h.generation = r.generation
+           where a.node_id = $1 and r.profile #>> '{health,kind}' = 'heartbeat' and h.last_at is not null"#,
+        node
+    )
+    .fetch_all(conn)
+    .await
+}
+
 /// The instance has ended.
 pub async fn clear(conn: &mut PgConnection, instance: Uuid) -> sqlx::Result<()> {
     sqlx::query!("delete from app_instance_heartbeats where instance_id = $1", instance)

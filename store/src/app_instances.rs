@@ -2,11 +2,13 @@
 //! lifecycle run starts and fences everything older off.
 
 mod read;
+mod wellbeing;
 
 pub use read::{
     Filter, count_on_node, find, find_locked, list, of, on_allocation, on_node, standing_in,
     unreachable_on_live_nodes, using_version,
 };
+pub use wellbeing::{Serving, serving_on, tell_whether_it_serves};
 
 use chrono::{DateTime, Utc};
 use domain::{InstanceStatus, StatusReason};

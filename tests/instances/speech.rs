@@ -19,6 +19,9 @@ const ASKS_FOR_HEALTH: &str =
     "select cause_detail ->> 'signal' = 'workload_healthy' and $2::text[] is not null
     from engine.run where id = $1";
 
+/// How the one workload of the node is.
+const ENDPOINT: &str = "select report #>> '{workloads,0,health}' = $2[1] from nodes where id = $1";
+
 fn own(id: Uuid, path: &str) -> String {
     project(&format!("/app-instances/{id}{path}"))
 }
@@ -109,6 +112,13 @@ async fn where_health_is_a_heartbeat_each_workload_runs_when_it_has_spoken_itsel
     let (old, old_key) = workload(&platform, id, 1).await;
     assert_eq!(old.post(&own(id, "/heartbeat"), json!({})).await.status, 204);
     platform.succeeds(run).await;
+    platform.story.until_true("it speaks", ENDPOINT, agent.id, &["healthy"]).await;
+    platform.story.advance(Duration::from_secs(30)).await;
+    platform.story.until_true("it fell silent", ENDPOINT, agent.id, &["unhealthy"]).await;
+    assert_eq!(platform.instance(id).await["status_reason"]["code"], "readiness_timeout");
+    assert_eq!(old.post(&own(id, "/heartbeat"), json!({})).await.status, 204);
+    platform.story.until_true("it speaks again", ENDPOINT, agent.id, &["healthy"]).await;
+    assert_eq!(platform.instance(id).await["status_reason"], json!(null));
 
     let next = platform.version(&speaks(30)).await;
     let path = own(id, "/upgrade");

@@ -127,6 +127,13 @@ impl Engine {
         self.import(words, &[("www/index.html", words)], &command)
     }
 
+    /// An image that serves on [`PORT`], and once it is broken ends as soon as it is started.
+    pub fn fragile(&self) -> Result<String, String> {
+        let serve = format!("exec /bin/busybox httpd -f -p {PORT} -h /www");
+        let command = format!(r#"CMD ["/bin/busybox","sh","-c","test -e /www/broken && exit 1; {serve}"]"#);
+        self.import("fragile", &[("www/index.html", "fragile")], &command)
+    }
+
     /// A stand-in for a model server: it takes the server's options without looking at them, says that it is healthy, and
     /// lists one model, once it could write to its cache.
     pub fn model_server(&self, model: &str) -> Result<String, String> {

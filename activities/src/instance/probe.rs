@@ -69,7 +69,7 @@ impl Activity for ProbeWorkload {
 }
 
 /// A heartbeat is the app's own to send, so the node has nothing to ask.
-fn probe(profile: &RuntimeProfile) -> Option<Probe> {
+pub(super) fn probe(profile: &RuntimeProfile) -> Option<Probe> {
     let health = profile.health.as_ref()?;
     let kind = match health.kind {
         HealthKind::Http => ProbeKind::Http,

@@ -14,6 +14,7 @@ use store::app_instance_artifacts::UsedArtifact;
 use store::app_instances::AppInstance;
 
 use super::launch::LaunchWorkload;
+use super::probe::probe;
 
 /// What was resolved for the launch.
 pub(super) struct Resolved<'a> {
@@ -58,9 +59,13 @@ pub(super) fn launch(
     given.push("GPUAAS_BASE_URL".to_owned());
     let file = compose::compose_file(&stack, &given);
     let hash = compose::hash(&file);
+    // The member that answers for all of them.
+    let asked = probe(resolved.profile);
+    let asked = asked.map(|probe| (compose::member_of(resolved.profile, Some(probe.port)), probe));
     let members = stack.services.iter().filter_map(|service| {
         let image = images.get(&service.artifact)?.clone();
-        Some(member(&stack, service, image, &hash, call))
+        let probe = asked.as_ref().filter(|(name, _)| *name == service.name).map(|(_, probe)| probe.clone());
+        Some(Workload { probe, ..member(&stack, service, image, &hash, call) })
     });
     let members = members.collect();
     Ok((Task::ComposeLaunch(ComposeLaunch { instance_id: instance.id, members }), file))
@@ -89,6 +94,7 @@ fn member(stack: &Stack, service: &Service, image: Image, hash: &str, call: &Cal
         files: BTreeMap::new(),
         scratch: service.scratch.clone(),
         shared_memory_gib: service.shared_memory_gib,
+        probe: None,
         stack: Some(hash.to_owned()),
     }
 }

@@ -15,6 +15,7 @@ use store::app_instance_releases;
 use store::app_instances::AppInstance;
 
 use super::launch::LaunchWorkload;
+use super::probe::probe;
 use super::stack::{self, Resolved};
 use super::unreadable;
 use crate::Env;
@@ -70,6 +71,7 @@ pub(super) async fn launch(
         files: files(&profile, instance)?,
         scratch: Vec::new(),
         shared_memory_gib: None,
+        probe: probe(&profile),
         stack: None,
     };
     Ok((Task::OciLaunch(Box::new(OciLaunch { workload })), None))

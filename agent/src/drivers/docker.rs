@@ -19,7 +19,7 @@ use bollard::query_parameters::{
 };
 use chrono::{DateTime, Utc};
 use domain::StatusReason;
-use domain::container::{DIGEST, GENERATION, INSTANCE, MEMBER, PORTS};
+use domain::container::{DIGEST, GENERATION, INSTANCE, MEMBER, PORTS, PROBE};
 use futures::StreamExt;
 use node_protocol::{ControlAction, Generations, Launched, Secrets, Usage, Workload, WorkloadState};
 use uuid::Uuid;
@@ -232,14 +232,14 @@ fn seen(summary: &ContainerSummary) -> Option<Seen> {
         name,
         digest: labels.get(DIGEST).cloned().unwrap_or_default(),
         state: match summary.state {
-            Some(ContainerSummaryStateEnum::RUNNING | ContainerSummaryStateEnum::RESTARTING) => {
-                WorkloadState::Running
-            }
+            Some(ContainerSummaryStateEnum::RUNNING) => WorkloadState::Running,
+            Some(ContainerSummaryStateEnum::RESTARTING) => WorkloadState::Restarting,
             Some(ContainerSummaryStateEnum::CREATED) => WorkloadState::Created,
             _ => WorkloadState::Exited,
         },
         ports: ports(summary, labels.get(PORTS).map(String::as_str).unwrap_or_default()),
         bound: bound(summary),
+        probe: labels.get(PROBE).and_then(|probe| serde_json::from_str(probe).ok()),
         usage: Usage::default(),
     })
 }

@@ -1,12 +1,12 @@
 //! A driver without an engine: workloads are entries in memory. It says so everywhere, and goes wrong on request, so that
 //! stories can tell what happens when a node fails, hangs or loses what it had.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::{DateTime, Utc};
 use domain::{LogLine, LogStream, StatusReason};
-use node_protocol::{ControlAction, Generations, Launched, Secrets, Usage, Workload, WorkloadState};
+use node_protocol::{ControlAction, Generations, Launched, Probe, Secrets, Usage, Workload, WorkloadState};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
@@ -45,6 +45,8 @@ struct State {
     /// The variables that each instance was last started with.
     given: BTreeMap<Uuid, BTreeMap<String, String>>,
     faults: VecDeque<Fault>,
+    /// Instances that do not serve although they run.
+    unwell: BTreeSet<Uuid>,
     /// Removals that are still to fail.
     stubborn: u32,
     launches: u64,
@@ -79,6 +81,12 @@ impl Simulated {
     /// What a variable of the instance's newest workload says, secrets included: nobody but a story asks.
     pub fn given(&self, instance: Uuid, name: &str) -> Option<String> {
         self.state().given.get(&instance)?.get(name).cloned()
+    }
+
+    /// Its workloads go on running and do not serve, or serve again.
+    pub fn falls_ill(&self, instance: Uuid, ill: bool) {
+        let mut state = self.state();
+        if ill { state.unwell.insert(instance) } else { state.unwell.remove(&instance) };
     }
 
     /// The node lost everything it had, as after a disk was replaced.
@@ -120,6 +128,7 @@ impl State {
                 state: WorkloadState::Running,
                 ports,
                 bound,
+                probe: workload.probe.clone(),
                 usage: Usage::default(),
             };
             self.networks.insert(workload.instance_id, Workload::network_name(workload.instance_id));
@@ -221,6 +230,11 @@ impl Driver for Simulated {
 
     async fn seen(&self) -> Result<Vec<Seen>, DriverFault> {
         Ok(self.state().workloads.values().cloned().collect())
+    }
+
+    /// Nothing listens in a simulation; being there is all there is to ask.
+    async fn serves(&self, seen: &Seen, _: &Probe) -> bool {
+        !self.state().unwell.contains(&seen.instance_id)
     }
 
     async fn leftovers(&self, instance: Uuid) -> Result<Vec<String>, DriverFault> {

@@ -3,10 +3,12 @@
 
 use api_types::{InstanceAccess, InstanceEndpoint};
 use axum::extract::State as Shared;
-use domain::ErrorCode;
+use domain::{ErrorCode, NodeStatus};
 use node_protocol::{Health, WorkloadReport};
 use serde::Deserialize;
 use serde_json::Value;
+use store::app_instance_artifacts::Standing;
+use store::app_instance_releases;
 use store::app_instances::AppInstance;
 use store::nodes::Node;
 
@@ -42,17 +44,20 @@ async fn reach(
     let mut tx = state.read().await?;
     let instance = found(&mut tx, &caller, id).await?;
     let node = node_of(&mut tx, &instance).await?;
+    let serving = app_instance_releases::find(&mut tx, instance.id, Standing::Serving).await?;
     tx.rollback().await?;
     let kept: Vec<Kept> = serde_json::from_value(instance.endpoints.clone()).unwrap_or_default();
     let (Some(node), false) = (node, instance.status()?.is_terminal()) else {
         return Ok(Json(InstanceAccess { endpoints: Vec::new() }));
     };
-    let health = health(&instance, node.report.as_ref());
-    let endpoints = kept.into_iter().map(|kept| endpoint(&node, kept, &health)).collect();
+    // A node that is lost is not believed any more.
+    let report = node.report.as_ref().filter(|_| node.status != NodeStatus::Unavailable.as_str());
+    let health = health(&instance, serving.map(|serving| serving.generation), report);
+    let endpoints = kept.into_iter().map(|kept| endpoint(&node, kept, health)).collect();
     Ok(Json(InstanceAccess { endpoints }))
 }
 
-fn endpoint(node: &Node, Kept { name, port }: Kept, health: &str) -> InstanceEndpoint {
+fn endpoint(node: &Node, Kept { name, port }: Kept, health: Health) -> InstanceEndpoint {
     let address = node.address.as_deref().unwrap_or("127.0.0.1");
     InstanceEndpoint {
         name,
@@ -60,19 +65,14 @@ fn endpoint(node: &Node, Kept { name, port }: Kept, health: &str) -> InstanceEnd
         private_address: format!("127.0.0.1:{port}"),
         url: format!("http://127.0.0.1:{port}"),
         tunnel_command: format!("ssh -N -L {port}:127.0.0.1:{port} {address}"),
-        health: health.to_owned(),
+        health: health.as_str().to_owned(),
     }
 }
 
-/// What the node told last of the instance's newest workload.
-fn health(instance: &AppInstance, report: Option<&Value>) -> String {
+/// What the node told last of the workload that serves.
+fn health(instance: &AppInstance, serving: Option<i64>, report: Option<&Value>) -> Health {
     let workloads = report.map(|report| report["workloads"].clone()).unwrap_or_default();
     let workloads: Vec<WorkloadReport> = serde_json::from_value(workloads).unwrap_or_default();
-    let own = workloads.into_iter().filter(|workload| workload.instance_id == instance.id);
-    let newest = own.max_by_key(|workload| workload.generation);
-    match newest.map(|workload| workload.health) {
-        Some(Health::Healthy) => "healthy".to_owned(),
-        Some(Health::Unhealthy) => "unhealthy".to_owned(),
-        Some(Health::Unknown) | None => "unknown".to_owned(),
-    }
+    let own = |one: &&WorkloadReport| one.instance_id == instance.id && Some(one.generation) == serving;
+    Health::of(workloads.iter().filter(own).map(|workload| workload.health))
 }

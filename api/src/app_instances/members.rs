@@ -3,7 +3,7 @@
 use api_types::{InstanceMember, Page};
 use axum::extract::State as Shared;
 use domain::{ErrorCode, NodeStatus};
-use node_protocol::{Health, WorkloadReport, WorkloadState};
+use node_protocol::{WorkloadReport, WorkloadState};
 use serde_json::Value;
 use store::app_instances::AppInstance;
 use store::nodes::Node;
@@ -56,15 +56,11 @@ fn seen(instance: &AppInstance, node: &Node) -> Result<Vec<InstanceMember>, ApiE
             _ if lost => "unreachable",
             WorkloadState::Created => "created",
             WorkloadState::Running => "running",
+            WorkloadState::Restarting => "restarting",
             WorkloadState::Exited => "exited",
         }
         .to_owned(),
-        health: match workload.health {
-            Health::Unknown => "unknown",
-            Health::Healthy => "healthy",
-            Health::Unhealthy => "unhealthy",
-        }
-        .to_owned(),
+        health: workload.health.as_str().to_owned(),
     };
     Ok(own.map(member).collect())
 }

@@ -7,7 +7,7 @@ use domain::{ErrorCode, NodeStatus};
 use node_protocol::{Heartbeat, HeartbeatAnswer, Signed, WorkloadReport, WorkloadState};
 use store::{meters, nodes};
 
-use super::{HEARTBEAT_SECONDS, Said};
+use super::{HEARTBEAT_SECONDS, Said, wellbeing};
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
@@ -24,14 +24,16 @@ pub(crate) fn heartbeat() -> Endpoint {
 async fn hear(
     Shared(state): Shared<State>,
     caller: Caller,
-    Said(told): Said<Heartbeat>,
+    Said(mut told): Said<Heartbeat>,
 ) -> Result<Json<HeartbeatAnswer>, ApiError> {
     let node = caller.principal().id;
-    let report = serde_json::json!({ "workloads": told.workloads });
     let mut tx = state.write().await?;
     believed(&mut tx, node, told.driver.as_deref()).await?;
+    wellbeing::of_those_who_speak(&mut tx, node, &mut told.workloads).await?;
+    let report = serde_json::json!({ "workloads": told.workloads });
     if nodes::heard(&mut tx, node, told.sequence, &report, &told.agent_version).await? {
         come_back(&mut tx, node).await?;
+        wellbeing::note(&mut tx, node, &told.workloads).await?;
         meters::node_reported(&mut tx, node, &running(&told)).await?;
     }
     let (key, keyring) = state.signers.active(&mut tx).await?;

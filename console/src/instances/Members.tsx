@@ -16,7 +16,7 @@ export function MembersPanel({ path }: { path: string }) {
 }
 
 const bad = (member: InstanceMember) =>
-  member.health === "unhealthy" || member.status === "exited" || member.status === "unreachable";
+  member.health === "unhealthy" || ["exited", "restarting", "unreachable"].includes(member.status);
 const edge = (member: InstanceMember) => (bad(member) ? "bad" : undefined);
 const TONES: Record<string, string> = { healthy: "tone-good", unhealthy: "tone-bad" };
 

@@ -85,7 +85,9 @@ pub fn compare(
             let there = || own().filter(move |workload| workload.generation == generation);
             let missing =
                 wanted.members.iter().any(|member| there().all(|workload| workload.member != *member));
-            let stands = there().any(|workload| workload.state != WorkloadState::Running);
+            // What its engine starts again and again needs no other to start it.
+            let stands = |state| matches!(state, WorkloadState::Created | WorkloadState::Exited);
+            let stands = there().any(|workload| stands(workload.state));
             let stopped = (stands && !missing).then_some(generation);
             Findings { stopped, missing, strays: strays(Some(generation)), ended: false }
         }

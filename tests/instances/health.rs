@@ -1,0 +1,108 @@
+//! How an instance is, for as long as it runs: its node goes on asking it, and whoever looks at the instance sees what came of it.
+
+use agent::{Docker, Simulated};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::http::project;
+use crate::support::agent::RunningAgent;
+use crate::support::docker::{Engine, PORT};
+use crate::support::platform::{Platform, profile};
+
+const REASON: &str =
+    "select status_reason is not distinct from nullif(($2::text[])[1], '') from app_instances where id = $1";
+
+async fn is_unwell(platform: &Platform, id: Uuid) {
+    platform.story.until_true("it does not serve", REASON, id, &["readiness_timeout"]).await;
+    let instance = platform.instance(id).await;
+    let reason = &instance["status_reason"];
+    assert_eq!((&instance["status"], &reason["kind"]), (&json!("running"), &json!("blocked")), "{instance:#}");
+}
+
+async fn is_well(platform: &Platform, id: Uuid) {
+    platform.story.until_true("it serves again", REASON, id, &[""]).await;
+    assert_eq!(seen(platform, id).await, ("healthy".to_owned(), "running".to_owned(), "healthy".to_owned()));
+}
+
+/// How its endpoint is, and its member: status and health.
+async fn seen(platform: &Platform, id: Uuid) -> (String, String, String) {
+    let word = |value: &Value| value.as_str().unwrap_or("none").to_owned();
+    let access = platform.http.get(&project(&format!("/app-instances/{id}/access"))).await.with(200);
+    let members = platform.http.get(&project(&format!("/app-instances/{id}/members"))).await.with(200);
+    let member = &members["items"][0];
+    (word(&access["endpoints"][0]["health"]), word(&member["status"]), word(&member["health"]))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instance_that_stops_serving_says_so_until_it_serves_again() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
+    platform.succeeds(run).await;
+    let healthy = ("healthy".to_owned(), "running".to_owned(), "healthy".to_owned());
+    assert_eq!(seen(&platform, id).await, healthy, "known as soon as it runs");
+    driver.falls_ill(id, true);
+    is_unwell(&platform, id).await;
+    assert_eq!(seen(&platform, id).await.0, "unhealthy");
+    driver.falls_ill(id, false);
+    is_well(&platform, id).await;
+    assert_eq!(platform.events(id).await, ["requested", "deploying", "running"], "it ran all the while");
+    agent.end().await;
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_real_endpoint_that_dies_is_noticed_and_so_is_its_return_also_by_an_agent_that_starts_anew() {
+    let engine = Engine::start().await;
+    let platform = Platform::with_registry().await;
+    let driver = Docker::connect(&engine.host()).await.unwrap();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 0).await;
+    let mut writable = profile(PORT, 30);
+    writable["read_only_root"] = json!(false);
+    let number = platform.real_version(&engine, &engine.stage.digest, &writable).await;
+    let (id, run) = platform.deploy_version(allocation, &number, 0).await;
+    platform.succeeds(run).await;
+    assert_eq!(seen(&platform, id).await.0, "healthy");
+    let name = format!("gpuaas-{id}-main-g1");
+    let moves = |from: &str, to: &str| {
+        engine.docker(&["exec", "--user", "0", &name, "/bin/busybox", "mv", from, to]).unwrap();
+    };
+    moves("/www/index.html", "/www/gone");
+    is_unwell(&platform, id).await;
+    let folder = agent.kill().await;
+    moves("/www/gone", "/www/index.html");
+    let agent = RunningAgent::again(&platform.http, folder, &driver);
+    is_well(&platform, id).await;
+    platform.decommission(id).await;
+    agent.end().await;
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_workload_that_ends_again_and_again_does_not_look_as_if_it_ran() {
+    let engine = Engine::start().await;
+    let platform = Platform::with_registry().await;
+    let driver = Docker::connect(&engine.host()).await.unwrap();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 0).await;
+    let mut writable = profile(PORT, 30);
+    writable["read_only_root"] = json!(false);
+    let image = engine.fragile().unwrap();
+    let number = platform.real_version(&engine, &image, &writable).await;
+    let (id, run) = platform.deploy_version(allocation, &number, 0).await;
+    platform.succeeds(run).await;
+    let inside = |user: &str, command: &[&str]| {
+        let name = format!("gpuaas-{id}-main-g1");
+        engine.docker(&[&["exec", "--user", user, &name, "/bin/busybox"], command].concat())
+    };
+    inside("0", &["touch", "/www/broken"]).unwrap();
+    // What ends by itself its engine starts again; what Docker's client stops stays stopped.
+    let _ = inside("65534", &["killall", "-9", "busybox"]);
+    is_unwell(&platform, id).await;
+    while seen(&platform, id).await != ("unhealthy".to_owned(), "restarting".to_owned(), "unhealthy".to_owned()) {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    platform.decommission(id).await;
+    agent.end().await;
+    platform.end().await;
+}
