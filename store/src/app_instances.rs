@@ -5,7 +5,7 @@ mod read;
 mod wellbeing;
 
 pub use read::{
-    Filter, count_on_node, find, find_locked, list, of, on_allocation, on_node, standing_in,
+    Filter, count_on_node, expected_on, find, find_locked, list, of, on_allocation, on_node, standing_in,
     unreachable_on_live_nodes, using_version,
 };
 pub use wellbeing::{Serving, serving_on, tell_whether_it_serves};

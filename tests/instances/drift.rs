@@ -1,18 +1,21 @@
 //! What a node has differs from what should be there: it is brought back, or told, and only by a run of the instance's own
 //! that has looked for itself.
 
-use agent::{Driver, Simulated};
+use agent::{Docker, Driver, Simulated};
 use engine::Start;
 use node_protocol::{ControlAction, Secrets, WorkloadState};
 use serde_json::json;
 use uuid::Uuid;
 use workflows::reconcilers::drift::WatchDrift;
 
+use super::nodes::watch;
+use super::stacks::{stack, wish};
 use crate::http::admin;
 use crate::support::agent::RunningAgent;
-use crate::support::docker::PORT;
-use crate::support::platform::{Platform, profile};
+use crate::support::docker::{Engine, PORT};
+use crate::support::platform::{Platform, id_of, profile};
 use crate::support::realm::EXAMPLE;
+use crate::support::registry::shelve;
 
 /// A node, and an instance that runs there.
 async fn running(driver: &Simulated) -> (Platform, RunningAgent, Uuid) {
@@ -28,6 +31,11 @@ async fn plant(driver: &Simulated, instance: Uuid, generation: i64) {
     let stage = agent::Stage { digest: format!("sha256:{}", "b".repeat(64)), port: PORT };
     let (told, _) = tokio::sync::watch::channel((0, 0));
     driver.launch(&stage.workload(instance, generation), &Secrets::default(), &told).await.unwrap();
+}
+
+async fn nobody_relaunches(platform: &Platform) {
+    let path = admin(&format!("/policies/project/{EXAMPLE}/apps.relaunch_missing"));
+    platform.http.put(&path, json!({ "value": false })).await.with(200);
 }
 
 async fn states(driver: &Simulated, instance: Uuid) -> Vec<(i64, WorkloadState)> {
@@ -106,8 +114,7 @@ async fn a_workload_that_is_gone_is_launched_again() {
 async fn where_policy_says_so_a_workload_that_is_gone_fails_its_instance_and_a_retry_brings_it_back() {
     let driver = Simulated::new();
     let (platform, agent, id) = running(&driver).await;
-    let path = admin(&format!("/policies/project/{EXAMPLE}/apps.relaunch_missing"));
-    platform.http.put(&path, json!({ "value": false })).await.with(200);
+    nobody_relaunches(&platform).await;
     driver.vanish();
     assert_eq!(look(&platform, agent.id).await, 1);
     let lost = platform.instance(id).await;
@@ -120,6 +127,165 @@ async fn where_policy_says_so_a_workload_that_is_gone_fails_its_instance_and_a_r
         held,
         "what the lost one held was given back, and as much taken again"
     );
+    agent.end().await;
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_stands_still_and_cannot_be_started_is_launched_again() {
+    let driver = Simulated::new();
+    let (platform, agent, id) = running(&driver).await;
+    driver.control(id, 1, ControlAction::Stop).await.unwrap();
+    driver.will_not_start(1);
+    assert_eq!(look(&platform, agent.id).await, 1);
+    assert_eq!(platform.instance(id).await["status"], "running");
+    assert_eq!(states(&driver, id).await, [(2, WorkloadState::Running)], "as a generation of its own");
+    assert_eq!(look(&platform, agent.id).await, 1, "and all is as it should be");
+    agent.end().await;
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_policy_says_so_what_cannot_be_started_waits_for_a_person_and_is_not_tried_every_minute() {
+    let driver = Simulated::new();
+    let (platform, agent, id) = running(&driver).await;
+    nobody_relaunches(&platform).await;
+    driver.control(id, 1, ControlAction::Stop).await.unwrap();
+    driver.will_not_start(1);
+    assert_eq!(look(&platform, agent.id).await, 1);
+    let lost = platform.instance(id).await;
+    assert_eq!((&lost["status"], &lost["status_reason"]["kind"]), (&json!("failed"), &json!("blocked")));
+    let message = lost["status_reason"]["message"].as_str().unwrap();
+    assert!(message.contains("told not to start it"), "{message}");
+    assert_eq!(look(&platform, agent.id).await, 1);
+    assert_eq!(platform.act(id, "retry", json!({})).await["status"], "running");
+    agent.end().await;
+    platform.end().await;
+}
+
+/// The node falls silent for so long that it is given up, and comes back after `meanwhile`.
+async fn lost_and_found(
+    platform: &Platform,
+    agent: RunningAgent,
+    driver: &Simulated,
+    meanwhile: impl FnOnce(),
+) -> RunningAgent {
+    let (node, folder) = (agent.id, agent.kill().await);
+    platform.story.advance(std::time::Duration::from_secs(120)).await;
+    watch(platform).await;
+    meanwhile();
+    let agent = RunningAgent::again(&platform.http, folder, driver);
+    let back = "select status = 'active' and $2::text[] is not null from nodes where id = $1";
+    platform.story.until_true("the node is back", back, node, &[]).await;
+    watch(platform).await;
+    agent
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_comes_back_with_nothing_is_given_its_instances_again() {
+    let driver = Simulated::new();
+    let (platform, agent, id) = running(&driver).await;
+    let agent = lost_and_found(&platform, agent, &driver, || driver.vanish()).await;
+    assert_eq!(platform.instance(id).await["status_reason"]["code"], "node_unreachable");
+    assert_eq!(look(&platform, agent.id).await, 1);
+    assert_eq!(platform.instance(id).await["status"], "running");
+    assert_eq!(states(&driver, id).await, [(2, WorkloadState::Running)]);
+    let held = ["cpu_core 1", "gpu 1", "memory_gib 1", "port 1", "service_account 1", "workload 1"];
+    assert_eq!(platform.held(id).await, held);
+    agent.end().await;
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_policy_says_so_what_a_node_comes_back_without_waits_for_a_person() {
+    let driver = Simulated::new();
+    let (platform, agent, id) = running(&driver).await;
+    nobody_relaunches(&platform).await;
+    let agent = lost_and_found(&platform, agent, &driver, || driver.vanish()).await;
+    assert_eq!(look(&platform, agent.id).await, 1);
+    let lost = platform.instance(id).await;
+    assert_eq!((&lost["status"], &lost["status_reason"]["kind"]), (&json!("failed"), &json!("blocked")));
+    assert_eq!(look(&platform, agent.id).await, 1, "once is enough");
+    assert_eq!(platform.act(id, "retry", json!({})).await["status"], "running");
+    agent.end().await;
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_comes_back_with_what_stands_still_starts_it() {
+    let driver = Simulated::new();
+    let (platform, agent, id) = running(&driver).await;
+    driver.control(id, 1, ControlAction::Stop).await.unwrap();
+    let agent = lost_and_found(&platform, agent, &driver, || {}).await;
+    assert_eq!(look(&platform, agent.id).await, 1);
+    assert_eq!(states(&driver, id).await, [(1, WorkloadState::Running)], "the very one");
+    let again = "select report #>> '{workloads,0,state}' = $2[1] from nodes where id = $1";
+    platform.story.until_true("the node says so", again, agent.id, &["running"]).await;
+    watch(&platform).await;
+    assert_eq!(platform.instance(id).await["status"], "running");
+    agent.end().await;
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stack_of_which_a_member_is_gone_is_not_taken_back_but_launched_again() {
+    let driver = Simulated::new();
+    let platform = Platform::new().await;
+    let (agent, allocation) = platform.node("gpu-1", &driver, 0).await;
+    let mut untested = stack();
+    untested["smoke"] = json!([]);
+    let number = platform.draft(untested).await;
+    platform.artifact(&number, &shelve(&number).to_string()).await;
+    platform.roll_out(&number).await;
+    let made = platform.create(wish(&number, allocation, &json!({ "model": "org/first" }))).await.with(202);
+    let id = id_of(&made);
+    platform.succeeds(id_of(&made["workflow"])).await;
+    assert_eq!(states(&driver, id).await.len(), 2);
+    let agent = lost_and_found(&platform, agent, &driver, || driver.loses(id, "helper")).await;
+    assert_eq!(platform.instance(id).await["status"], "failed", "half a stack serves nobody");
+    assert_eq!(look(&platform, agent.id).await, 1);
+    assert_eq!(platform.instance(id).await["status"], "running");
+    assert_eq!(states(&driver, id).await, [(2, WorkloadState::Running), (2, WorkloadState::Running)]);
+    agent.end().await;
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_somebody_does_to_real_containers_is_undone() {
+    let engine = Engine::start().await;
+    let platform = Platform::with_registry().await;
+    let driver = Docker::connect(&engine.host()).await.unwrap();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 0).await;
+    let number = platform.real_version(&engine, &engine.stage.digest, &profile(PORT, 30)).await;
+    let (id, run) = platform.deploy_version(allocation, &number, 0).await;
+    platform.succeeds(run).await;
+    let (first, second) = (format!("gpuaas-{id}-main-g1"), format!("gpuaas-{id}-main-g2"));
+    let ours = || {
+        let label = format!("label=gpuaas.instance={id}");
+        engine.docker(&["ps", "--filter", &label, "--format", "{{.Names}}"]).unwrap()
+    };
+    let image = engine.docker(&["inspect", "--format", "{{.Image}}", &first]).unwrap();
+
+    engine.docker(&["stop", "--time", "1", &first]).unwrap();
+    let labels = [
+        ("gpuaas.instance", id.to_string()),
+        ("gpuaas.member", "main".into()),
+        ("gpuaas.generation", "7".into()),
+    ];
+    let labels = labels.map(|(name, value)| format!("--label={name}={value}"));
+    let planted = ["run", "--detach", "--name", "planted", &labels[0], &labels[1], &labels[2], &image];
+    engine.docker(&planted).unwrap();
+    assert_eq!(look(&platform, agent.id).await, 1);
+    assert_eq!(ours(), first, "what was stopped is started, and what was planted is gone");
+
+    engine.docker(&["rm", "--force", &first]).unwrap();
+    assert_eq!(look(&platform, agent.id).await, 2);
+    assert_eq!(ours(), second, "what was taken away is launched again");
+    assert_eq!(platform.instance(id).await["status"], "running");
+    let page = reqwest::get(format!("{}/index.html", platform.url(id).await)).await.unwrap();
+    assert_eq!(page.text().await.unwrap(), "welcome");
+    platform.decommission(id).await;
+    assert_eq!(engine.leftovers(), Vec::<String>::new());
     agent.end().await;
     platform.end().await;
 }

@@ -11,7 +11,7 @@ use crate::support::docker::{Engine, PORT};
 use crate::support::platform::{Platform, id_of, profile};
 
 /// A server and a helper beside it, both from one image.
-fn stack() -> Value {
+pub(super) fn stack() -> Value {
     json!({
         "runtime_profile": {
             "kind": "docker_compose", "renderer": "vllm_openai", "read_only_root": true,
@@ -37,7 +37,7 @@ fn stack() -> Value {
     })
 }
 
-fn wish(number: &str, allocation: Uuid, config: &Value) -> Value {
+pub(super) fn wish(number: &str, allocation: Uuid, config: &Value) -> Value {
     json!({
         "app_slug": "hello", "version": number, "display_name": "a model", "config": config,
         "placement_intent": { "allocation_id": allocation },

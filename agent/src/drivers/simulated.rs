@@ -49,6 +49,8 @@ struct State {
     unwell: BTreeSet<Uuid>,
     /// Removals that are still to fail.
     stubborn: u32,
+    /// Starts of what stands still that are still to fail.
+    inert: u32,
     launches: u64,
     next_port: u16,
 }
@@ -66,6 +68,11 @@ impl Simulated {
     /// The next so many removals fail.
     pub fn will_keep(&self, removals: u32) {
         self.state().stubborn = removals;
+    }
+
+    /// The next so many starts of what stands still fail.
+    pub fn will_not_start(&self, starts: u32) {
+        self.state().inert = starts;
     }
 
     /// Lets launches that hang go on.
@@ -94,6 +101,11 @@ impl Simulated {
         let mut state = self.state();
         state.workloads.clear();
         state.networks.clear();
+    }
+
+    /// The node lost one member of an instance.
+    pub fn loses(&self, instance: Uuid, member: &str) {
+        self.state().workloads.retain(|_, seen| seen.instance_id != instance || seen.member != member);
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -193,6 +205,10 @@ impl Driver for Simulated {
         action: ControlAction,
     ) -> Result<(), DriverFault> {
         let mut state = self.state();
+        if state.inert > 0 && action == ControlAction::Start {
+            state.inert -= 1;
+            return Err(DriverFault::new(StatusReason::Internal, "the simulated node was told not to start it"));
+        }
         let mut found = false;
         for seen in state.workloads.values_mut() {
             if seen.instance_id == instance && seen.generation == generation {

@@ -141,6 +141,19 @@ pub async fn on_node(conn: &mut PgConnection, node: Uuid, status: InstanceStatus
     .await
 }
 
+/// The instances that should be found on a node: those that run, and those that did until it fell silent. By id.
+pub async fn expected_on(conn: &mut PgConnection, node: Uuid) -> sqlx::Result<Vec<Uuid>> {
+    sqlx::query_scalar!(
+        "select i.id from app_instances i join allocations a on a.id = i.allocation_id
+         where a.node_id = $1
+           and (i.status = 'running' or (i.status = 'failed' and i.status_reason = 'node_unreachable'))
+         order by i.id",
+        node
+    )
+    .fetch_all(conn)
+    .await
+}
+
 /// Instances that failed because their node fell silent, whose node speaks again: each with its node.
 pub async fn unreachable_on_live_nodes(conn: &mut PgConnection) -> sqlx::Result<Vec<(Uuid, Uuid)>> {
     let rows = sqlx::query!(

@@ -18,11 +18,11 @@ use store::{nodes, policies};
 use tracing::Span;
 use uuid::Uuid;
 
+use super::Told;
 use super::deploy::DeployInstance;
 use super::retry::again;
 use super::switch::release_old;
-use super::{Told, answer};
-use crate::reconcilers::drift::{Findings, Wanted, compare, workloads};
+use crate::reconcilers::drift::{Claim, Findings, Wanted, claim, compare, workloads};
 
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10 * 60);
 /// A report may have been on its way when the run began; the one after it was taken later.
@@ -64,16 +64,16 @@ impl Workflow for ReconcileInstance {
             return run.output(&json!({ "node": "silent" })).await;
         };
         self.remove_strays(run, &found).await?;
+        let mut lost = found.missing.then(|| "the workload is gone from its node".to_owned());
         if let Some(serving) = found.stopped {
-            run.step(RestartWorkload { instance: self.instance, node_id: self.node_id, serving }).await?;
-            answer(run, "workload_restarted", ANSWERS_WITHIN).await?;
+            lost = self.restart(run, serving).await?;
         }
-        if found.missing {
+        if let Some(lost) = lost {
             let (instance, told) = (self.instance, Told::of(run));
             let again: Option<DeployInstance> = run
                 .transact("mark_missing", move |conn| {
-                    let told = told.clone();
-                    Box::pin(async move { mark_missing(conn, instance, &told).await })
+                    let (lost, told) = (lost.clone(), told.clone());
+                    Box::pin(async move { mark_missing(conn, instance, &lost, &told).await })
                 })
                 .await?;
             if let Some(again) = again {
@@ -104,6 +104,17 @@ impl ReconcileInstance {
             pause = BETWEEN_LOOKS;
         }
         Ok(None)
+    }
+
+    /// Starts what stands still. Where the node cannot, it is lost, and this is why; a silent node is the watch's to give up.
+    async fn restart(&self, run: &mut Run<Env>, serving: i64) -> Result<Option<String>, Halt> {
+        run.step(RestartWorkload { instance: self.instance, node_id: self.node_id, serving }).await?;
+        let trouble = match run.wait_until("workload_restarted", "", ANSWERS_WITHIN).await? {
+            Some(Outcome::Succeeded { .. }) | None => return Ok(None),
+            Some(Outcome::Failed { message, .. }) => message,
+            Some(Outcome::Refused { refusal }) => format!("the node refused the task: {refusal}"),
+        };
+        Ok(Some(format!("the workload stands still and cannot be started: {trouble}")))
     }
 
     /// What the strays held is given back only with the node's word that they are gone.
@@ -144,25 +155,30 @@ async fn findings(
         return Ok(None);
     };
     let serving = Wanted::of(conn, instance).await?;
-    Ok(Some(compare(instance, now.status()?, serving.as_ref(), &workloads(&node))))
+    Ok(Some(compare(instance, claim(&now)?, serving.as_ref(), &workloads(&node))))
 }
 
-/// It is not there to be started: somebody took it away behind the platform's back, or the node lost it. Where policy says so it
-/// is deployed again at once, as a retry would; otherwise it waits for one.
+/// It is not there, or not to be started: somebody took it away behind the platform's back, or the node lost it. Where policy says
+/// so it is deployed again at once, as a retry would; otherwise it waits for one, and says so.
 async fn mark_missing(
     conn: &mut PgConnection,
     instance: Uuid,
+    lost: &str,
     told: &Told,
 ) -> Result<Option<DeployInstance>, Fault> {
     let now = instance::held(conn, instance).await?;
     let of = Subject { org: Some(now.org_id), project: Some(now.project_id), user: None };
     let relaunch = policies::resolve(conn, PolicyKey::RelaunchMissing, of).await?.value == json!(true);
     let then = if relaunch { "it is deployed again" } else { "a retry starts it anew" };
-    let message = format!("the workload is gone from its node; {then}");
-    let why = Why { reason: StatusReason::Internal, message };
-    let (from, to) = (InstanceStatus::Running, InstanceStatus::Failed);
-    if !app_instances::move_to(conn, instance, from, to, Some(&why)).await? {
-        return Ok(None);
+    let why = Why { reason: StatusReason::Internal, message: format!("{lost}; {then}") };
+    match (claim(&now)?, now.status()?) {
+        (Claim::Runs, InstanceStatus::Running) => {
+            let (from, to) = (InstanceStatus::Running, InstanceStatus::Failed);
+            app_instances::move_to(conn, instance, from, to, Some(&why)).await?;
+        }
+        // Its node fell silent and came back without it: it has failed already, and nobody else brings it back.
+        (Claim::Runs, _) => app_instances::note_reason(conn, instance, &why).await?,
+        _ => return Ok(None),
     }
     instance::tell(conn, instance, EventType::InstanceFailed, "reconcile", told.thread()).await?;
     Ok(if relaunch { Some(again(conn, &now).await?) } else { None })

@@ -3,7 +3,7 @@
 
 use activities::Env;
 use domain::manifest::RuntimeProfile;
-use domain::{InstanceStatus, NodeStatus, compose};
+use domain::{InstanceStatus, NodeStatus, StatusReason, compose};
 use engine::{
     Activity, Call, EngineError, Fault, Halt, Missed, OnExhausted, Overlap, PlannedStep, Run, Schedule,
     Start, StartError, Workflow,
@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 use store::app_instance_artifacts::Standing;
+use store::app_instances::AppInstance;
 use store::nodes::{self, Node};
 use store::{Slice, app_instance_releases, app_instances};
 use uuid::Uuid;
@@ -45,6 +46,28 @@ impl Findings {
     }
 }
 
+/// What an instance is to its node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claim {
+    /// It runs there, or did until the node fell silent.
+    Runs,
+    Ended,
+    /// It has a run of its own that knows better, or waits for a person.
+    Other,
+}
+
+impl Claim {
+    pub fn of(status: InstanceStatus, reason: Option<StatusReason>) -> Claim {
+        match (status, reason) {
+            (InstanceStatus::Running, _) | (InstanceStatus::Failed, Some(StatusReason::NodeUnreachable)) => {
+                Claim::Runs
+            }
+            (InstanceStatus::Decommissioned, _) => Claim::Ended,
+            _ => Claim::Other,
+        }
+    }
+}
+
 /// What should be there of an instance that runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
@@ -64,13 +87,8 @@ impl Wanted {
     }
 }
 
-/// Only what rests is judged: an instance that changes has a run of its own that knows better.
-pub fn compare(
-    instance: Uuid,
-    status: InstanceStatus,
-    serving: Option<&Wanted>,
-    seen: &[WorkloadReport],
-) -> Findings {
+/// Only what rests is judged.
+pub fn compare(instance: Uuid, claim: Claim, serving: Option<&Wanted>, seen: &[WorkloadReport]) -> Findings {
     let own = || seen.iter().filter(move |workload| workload.instance_id == instance);
     let strays = |wanted: Option<i64>| {
         let mut strays: Vec<i64> =
@@ -79,8 +97,8 @@ pub fn compare(
         strays.dedup();
         strays
     };
-    match (status, serving) {
-        (InstanceStatus::Running, Some(wanted)) => {
+    match (claim, serving) {
+        (Claim::Runs, Some(wanted)) => {
             let generation = wanted.generation;
             let there = || own().filter(move |workload| workload.generation == generation);
             let missing =
@@ -91,11 +109,13 @@ pub fn compare(
             let stopped = (stands && !missing).then_some(generation);
             Findings { stopped, missing, strays: strays(Some(generation)), ended: false }
         }
-        (InstanceStatus::Decommissioned, _) => {
-            Findings { strays: strays(None), ended: true, ..Findings::default() }
-        }
+        (Claim::Ended, _) => Findings { strays: strays(None), ended: true, ..Findings::default() },
         _ => Findings::default(),
     }
+}
+
+pub fn claim(instance: &AppInstance) -> sqlx::Result<Claim> {
+    Ok(Claim::of(instance.status()?, instance.reason()?))
 }
 
 /// What a node reported last.
@@ -155,14 +175,14 @@ impl Activity for ReconcileWhatDiffers {
 
 async fn differing(conn: &mut PgConnection, node: &Node) -> Result<Vec<Uuid>, Fault> {
     let seen = workloads(node);
-    let mut about = app_instances::on_node(conn, node.id, InstanceStatus::Running).await?;
+    let mut about = app_instances::expected_on(conn, node.id).await?;
     about.extend(seen.iter().map(|workload| workload.instance_id));
     about.sort_unstable();
     about.dedup();
     let mut differing = Vec::new();
     for instance in app_instances::of(conn, &about).await? {
-        let serving = Wanted::of(conn, instance.id).await?;
-        if compare(instance.id, instance.status()?, serving.as_ref(), &seen).is_drift() {
+        let (serving, claim) = (Wanted::of(conn, instance.id).await?, claim(&instance)?);
+        if compare(instance.id, claim, serving.as_ref(), &seen).is_drift() {
             differing.push(instance.id);
         }
     }
@@ -212,24 +232,30 @@ mod tests {
     fn a_stack_without_one_of_its_members_is_not_there() {
         let wanted = Wanted { generation: 3, members: vec!["main".to_owned(), "proxy".to_owned()] };
         let all = [seen(INSTANCE, 3, WorkloadState::Running)];
-        assert!(compare(INSTANCE, InstanceStatus::Running, Some(&wanted), &all).missing);
+        assert!(compare(INSTANCE, Claim::Runs, Some(&wanted), &all).missing);
     }
 
     #[test]
     fn what_serves_and_nothing_else_is_no_drift() {
         let all =
             [seen(INSTANCE, 3, WorkloadState::Running), seen(Uuid::from_u128(2), 1, WorkloadState::Exited)];
-        assert!(!compare(INSTANCE, InstanceStatus::Running, Some(&wanted(3)), &all).is_drift());
+        assert!(!compare(INSTANCE, Claim::Runs, Some(&wanted(3)), &all).is_drift());
+    }
+
+    #[test]
+    fn what_its_engine_starts_again_and_again_is_there_and_does_not_stand_still() {
+        let all = [seen(INSTANCE, 3, WorkloadState::Restarting)];
+        assert!(!compare(INSTANCE, Claim::Runs, Some(&wanted(3)), &all).is_drift());
     }
 
     #[test]
     fn what_stands_still_is_missing_or_strays_is_told_apart() {
         let all = [seen(INSTANCE, 2, WorkloadState::Running), seen(INSTANCE, 3, WorkloadState::Exited)];
-        let found = compare(INSTANCE, InstanceStatus::Running, Some(&wanted(3)), &all);
+        let found = compare(INSTANCE, Claim::Runs, Some(&wanted(3)), &all);
         assert_eq!((found.stopped, found.missing, found.strays), (Some(3), false, vec![2]));
-        let found = compare(INSTANCE, InstanceStatus::Running, Some(&wanted(4)), &all);
+        let found = compare(INSTANCE, Claim::Runs, Some(&wanted(4)), &all);
         assert_eq!((found.stopped, found.missing, found.strays), (None, true, vec![2, 3]));
-        let ended = compare(INSTANCE, InstanceStatus::Decommissioned, None, &all);
+        let ended = compare(INSTANCE, Claim::Ended, None, &all);
         assert_eq!((ended.missing, ended.strays), (false, vec![2, 3]));
     }
 
@@ -238,7 +264,11 @@ mod tests {
         for status in [InstanceStatus::Deploying, InstanceStatus::Upgrading, InstanceStatus::Decommissioning]
         {
             let all = [seen(INSTANCE, 9, WorkloadState::Exited)];
-            assert!(!compare(INSTANCE, status, Some(&wanted(3)), &all).is_drift(), "{status}");
+            let claim = Claim::of(status, None);
+            assert!(!compare(INSTANCE, claim, Some(&wanted(3)), &all).is_drift(), "{status}");
         }
+        let failed = |reason| Claim::of(InstanceStatus::Failed, Some(reason));
+        assert_eq!(failed(StatusReason::ImagePullFailed), Claim::Other, "a person's to retry");
+        assert_eq!(failed(StatusReason::NodeUnreachable), Claim::Runs, "the platform's to bring back");
     }
 }

@@ -1,5 +1,5 @@
 //! Nodes that fell silent are given up for lost, and what ran there has failed; a node that speaks again and still has its
-//! workloads has them back, as if nothing had been.
+//! workloads has them back, as if nothing had been. What it returns without is the drift reconciler's.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use activities::instance;
 use domain::event::NewEvent;
 use domain::{EventType, InstanceStatus, NodeStatus, StatusReason};
 use engine::{Fault, Halt, Missed, OnExhausted, Overlap, PlannedStep, Run, Schedule, Workflow};
-use node_protocol::{WorkloadReport, WorkloadState};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use sqlx::PgConnection;
-use store::app_instance_artifacts::Standing;
 use store::app_instances::{self, AppInstance, Why};
 use store::nodes::{self, Node};
-use store::{app_instance_releases, outbox};
+use store::outbox;
 use uuid::Uuid;
+
+use super::drift::{Claim, Wanted, compare, workloads};
 
 /// A look that was missed is not made up for: the next one sees the same.
 pub const QUARTER_MINUTELY: Schedule =
@@ -106,15 +106,10 @@ async fn take_back(conn: &mut PgConnection, correlation_id: &str) -> Result<u32,
     Ok(back)
 }
 
-/// Whether the node's last report shows the very workload that serves.
+/// Whether the node's last report shows the very workloads that serve, all of them. What is missing or stands still is the drift
+/// reconciler's to bring back.
 async fn still_runs(conn: &mut PgConnection, instance: &AppInstance, node: &Node) -> Result<bool, Fault> {
-    let serving = app_instance_releases::find(conn, instance.id, Standing::Serving).await?;
-    let Some(serving) = serving else { return Ok(false) };
-    let report = node.report.clone().unwrap_or(Value::Null);
-    let all: Vec<WorkloadReport> = serde_json::from_value(report["workloads"].clone()).unwrap_or_default();
-    Ok(all.iter().any(|workload| {
-        workload.instance_id == instance.id
-            && workload.generation == serving.generation
-            && workload.state == WorkloadState::Running
-    }))
+    let Some(serving) = Wanted::of(conn, instance.id).await? else { return Ok(false) };
+    let found = compare(instance.id, Claim::Runs, Some(&serving), &workloads(node));
+    Ok(!found.missing && found.stopped.is_none())
 }
