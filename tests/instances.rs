@@ -8,6 +8,7 @@ mod decommission;
 mod deploy;
 mod drift;
 mod entitled;
+mod gpus;
 mod health;
 mod killed;
 mod logs;

@@ -78,6 +78,7 @@ impl Stage {
             files: BTreeMap::new(),
             scratch: Vec::new(),
             shared_memory_gib: None,
+            gpus: Vec::new(),
             probe: None,
             stack: None,
         }

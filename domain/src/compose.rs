@@ -30,6 +30,8 @@ pub struct Facts<'a> {
     pub images: &'a BTreeMap<String, String>,
     /// Name of the profile's port to the port on the node.
     pub ports: &'a BTreeMap<String, u16>,
+    /// The GPUs that it is given, as an engine knows them; none where they are simulated.
+    pub gpus: &'a [String],
 }
 
 /// The parts of an instance, in the order in which they start.
@@ -53,6 +55,8 @@ pub struct Service {
     pub env: BTreeMap<String, String>,
     pub ports: Vec<Published>,
     pub gpu_count: u32,
+    /// Which they are.
+    pub gpus: Vec<String>,
     pub cpu_cores: u32,
     pub memory_gib: u32,
     /// Of its memory, what its processes may share.
@@ -90,7 +94,16 @@ pub fn problem(profile: &RuntimeProfile, config: &Value, grant: Grant) -> Option
     let renderer = profile.renderer?;
     let images = parts(profile).into_iter().map(|part| (part.artifact, String::new())).collect();
     let (instance_id, ports) = (Uuid::nil(), BTreeMap::new());
-    let facts = Facts { instance_id, generation: 0, profile, config, grant, images: &images, ports: &ports };
+    let facts = Facts {
+        instance_id,
+        generation: 0,
+        profile,
+        config,
+        grant,
+        images: &images,
+        ports: &ports,
+        gpus: &[],
+    };
     render(renderer, &facts).err()
 }
 

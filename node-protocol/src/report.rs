@@ -27,6 +27,19 @@ pub struct Gpu {
     /// The family, such as `nvidia`.
     pub accelerator: String,
     pub memory_gib: u32,
+    /// By which it is known whatever its index is; none where its tool does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uuid: Option<String>,
+    /// It is not there: instances are placed as if it were, and are given none.
+    #[serde(default)]
+    pub simulated: bool,
+}
+
+impl Gpu {
+    /// What an engine is asked for.
+    pub fn device(&self) -> String {
+        self.uuid.clone().unwrap_or_else(|| self.index.to_string())
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

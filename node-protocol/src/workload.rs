@@ -35,6 +35,9 @@ pub struct Workload {
     /// Of its memory, what its processes may share; the engine's own measure unless said otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_memory_gib: Option<u32>,
+    /// The GPUs that it is given and nobody else has, by the names an engine knows them by. Simulated ones have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gpus: Vec<String>,
     /// How to tell that it serves, for as long as it runs; none where nobody asks it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe: Option<Probe>,

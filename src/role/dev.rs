@@ -62,7 +62,7 @@ pub struct DevArgs {
     /// Write what exists as JSON to this file, once everything is ready
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
-    /// Give the local node so many GPUs where the machine has none; nothing runs on them
+    /// Give the local node so many GPUs where the machine has none; instances are placed on them and given none
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     simulate_gpus: u32,
     /// The image of the app hello, as `./dev pack` makes it [default: apps/hello, two folders above this program]

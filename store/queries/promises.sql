@@ -14,10 +14,10 @@ select 'P4' as "promise!", b.instance_id as "subject!",
 from balance b where b.held < 0
 union all
 select 'P4', b.instance_id, b.kind || ' ' || b.resource || ' is held ' || b.held || ' times'
-from balance b where b.kind in ('port', 'workload') and b.held > 1
+from balance b where (b.kind in ('port', 'workload') or b.resource like '%:gpu:%') and b.held > 1
 union all
 select 'P4', min(b.instance_id::text)::uuid, b.kind || ' ' || b.resource || ' is held by ' || count(*) || ' instances'
-from balance b where b.kind = 'port' and b.held > 0 group by b.kind, b.resource having count(*) > 1
+from balance b where (b.kind = 'port' or b.resource like '%:gpu:%') and b.held > 0 group by b.kind, b.resource having count(*) > 1
 union all
 select 'P8', i.id, 'is ' || i.status || ' and still holds ' || string_agg(b.kind || ' ' || b.resource, ', ')
 from instance i join balance b on b.instance_id = i.id and b.held > 0

@@ -17,6 +17,8 @@ pub struct Allocation {
     pub sku: String,
     pub accelerator: Option<String>,
     pub gpu_count: i32,
+    /// Which GPUs of the node, by their index there.
+    pub gpus: Vec<i32>,
     pub cpu_cores: i32,
     pub memory_gib: i32,
     pub status: String,
@@ -47,6 +49,7 @@ pub struct NewAllocation<'a> {
     pub sku: &'a str,
     pub accelerator: Option<&'a str>,
     pub gpu_count: i32,
+    pub gpus: &'a [i32],
     pub cpu_cores: i32,
     pub memory_gib: i32,
     pub created_by: Uuid,
@@ -58,9 +61,9 @@ pub async fn insert(conn: &mut PgConnection, new: &NewAllocation<'_>) -> sqlx::R
     sqlx::query_as!(
         Allocation,
         "insert into allocations (id, org_id, project_id, node_id, capacity_shape, sku, accelerator, gpu_count, cpu_cores,
-                memory_gib, status, created_by, correlation_id, activated_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'active', $11, $12, engine.now())
-         returning id, org_id, project_id, node_id, capacity_shape, sku, accelerator, gpu_count, cpu_cores, memory_gib,
+                memory_gib, status, created_by, correlation_id, gpus, activated_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'active', $11, $12, $13, engine.now())
+         returning id, org_id, project_id, node_id, capacity_shape, sku, accelerator, gpu_count, gpus, cpu_cores, memory_gib,
                 status, created_by, correlation_id, created_at, updated_at, activated_at, released_at",
         new.id,
         new.org_id,
@@ -73,7 +76,8 @@ pub async fn insert(conn: &mut PgConnection, new: &NewAllocation<'_>) -> sqlx::R
         new.cpu_cores,
         new.memory_gib,
         new.created_by,
-        new.correlation_id
+        new.correlation_id,
+        new.gpus
     )
     .fetch_one(conn)
     .await
@@ -110,7 +114,7 @@ pub async fn list(conn: &mut PgConnection, filter: Filter, slice: Slice) -> sqlx
 pub async fn of(conn: &mut PgConnection, ids: &[Uuid]) -> sqlx::Result<Vec<Allocation>> {
     sqlx::query_as!(
         Allocation,
-        "select id, org_id, project_id, node_id, capacity_shape, sku, accelerator, gpu_count, cpu_cores, memory_gib,
+        "select id, org_id, project_id, node_id, capacity_shape, sku, accelerator, gpu_count, gpus, cpu_cores, memory_gib,
                 status, created_by, correlation_id, created_at, updated_at, activated_at, released_at
          from allocations where id = any($1) order by id",
         ids
@@ -127,7 +131,7 @@ pub async fn find(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<Allo
 pub async fn find_locked(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<Allocation>> {
     sqlx::query_as!(
         Allocation,
-        "select id, org_id, project_id, node_id, capacity_shape, sku, accelerator, gpu_count, cpu_cores, memory_gib,
+        "select id, org_id, project_id, node_id, capacity_shape, sku, accelerator, gpu_count, gpus, cpu_cores, memory_gib,
                 status, created_by, correlation_id, created_at, updated_at, activated_at, released_at
          from allocations where id = $1 for update",
         id
@@ -137,19 +141,22 @@ pub async fn find_locked(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Opti
 }
 
 /// What of a node is given away. Lock the node first, or the sum may be old news.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Given {
     pub gpu_count: i64,
     pub cpu_cores: i64,
     pub memory_gib: i64,
     pub allocations: i64,
+    /// By their index.
+    pub gpus: Vec<i32>,
 }
 
 pub async fn given(conn: &mut PgConnection, node: Uuid) -> sqlx::Result<Given> {
     sqlx::query_as!(
         Given,
         r#"select coalesce(sum(gpu_count), 0) as "gpu_count!", coalesce(sum(cpu_cores), 0) as "cpu_cores!",
-                  coalesce(sum(memory_gib), 0) as "memory_gib!", count(*) as "allocations!"
+                  coalesce(sum(memory_gib), 0) as "memory_gib!", count(*) as "allocations!",
+                  array(select unnest(gpus) from allocations where node_id = $1 and status <> 'released') as "gpus!"
            from allocations where node_id = $1 and status <> 'released'"#,
         node
     )

@@ -18,6 +18,8 @@ pub struct Release {
     pub resources: Value,
     /// Name of the port to the port on the node, once it was launched.
     pub ports: Value,
+    /// Which GPUs of its allocation, once it was launched.
+    pub gpus: Vec<i32>,
 }
 
 /// The release of this standing is this one from now on.
@@ -28,10 +30,10 @@ pub async fn set(
     release: &Release,
 ) -> sqlx::Result<()> {
     sqlx::query!(
-        "insert into app_instance_releases (instance_id, standing, version, generation, profile, config, resources, ports)
-         values ($1, $2, $3, $4, $5, $6, $7, $8)
+        "insert into app_instance_releases (instance_id, standing, version, generation, profile, config, resources, ports, gpus)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
          on conflict (instance_id, standing) do update
-         set version = $3, generation = $4, profile = $5, config = $6, resources = $7, ports = $8, rendered = null",
+         set version = $3, generation = $4, profile = $5, config = $6, resources = $7, ports = $8, gpus = $9, rendered = null",
         instance,
         standing.as_str(),
         release.version,
@@ -39,7 +41,8 @@ pub async fn set(
         release.profile,
         release.config,
         release.resources,
-        release.ports
+        release.ports,
+        release.gpus.as_slice()
     )
     .execute(conn)
     .await?;
@@ -53,7 +56,7 @@ pub async fn find(
 ) -> sqlx::Result<Option<Release>> {
     sqlx::query_as!(
         Release,
-        "select version, generation, profile, config, resources, ports from app_instance_releases
+        "select version, generation, profile, config, resources, ports, gpus from app_instance_releases
          where instance_id = $1 and standing = $2",
         instance,
         standing.as_str()
@@ -81,21 +84,22 @@ pub async fn promote(
     Ok(())
 }
 
-/// The target is launched as this generation, on these ports of its node; as this Compose file, where it is a stack.
+/// The target is launched as this generation, on these ports and GPUs of its node; as this Compose file, where it is a stack.
 pub async fn set_launched(
     conn: &mut PgConnection,
     instance: Uuid,
     generation: i64,
-    ports: &Value,
+    (ports, gpus): (&Value, &[i32]),
     rendered: Option<&Value>,
 ) -> sqlx::Result<()> {
     sqlx::query!(
-        "update app_instance_releases set generation = $2, ports = $3, rendered = $4
+        "update app_instance_releases set generation = $2, ports = $3, rendered = $4, gpus = $5
          where instance_id = $1 and standing = 'target'",
         instance,
         generation,
         ports,
-        rendered
+        rendered,
+        gpus
     )
     .execute(conn)
     .await?;

@@ -172,6 +172,18 @@ pub async fn held_of(conn: &mut PgConnection, resource: &str) -> sqlx::Result<Ve
     .await
 }
 
+/// Which of these GPUs of an allocation instances hold.
+pub async fn gpus_held(conn: &mut PgConnection, allocation: Uuid, gpus: &[i32]) -> sqlx::Result<Vec<i32>> {
+    let names: Vec<String> = gpus.iter().map(|index| gpu_of(allocation, *index)).collect();
+    let held = sqlx::query_scalar!(
+        "select resource from resource_ledger where resource = any($1) group by resource having sum(quantity) > 0",
+        names.as_slice()
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(gpus.iter().copied().filter(|index| held.contains(&gpu_of(allocation, *index))).collect())
+}
+
 /// Whether anybody holds this port of the node.
 pub async fn port_is_held(conn: &mut PgConnection, node: Uuid, port: u16) -> sqlx::Result<bool> {
     Ok(!held_of(conn, &port_of(node, port)).await?.is_empty())
@@ -179,6 +191,11 @@ pub async fn port_is_held(conn: &mut PgConnection, node: Uuid, port: u16) -> sql
 
 pub fn allocation(id: Uuid) -> String {
     format!("allocation:{id}")
+}
+
+/// One GPU of an allocation.
+pub fn gpu_of(allocation: Uuid, index: i32) -> String {
+    format!("allocation:{allocation}:gpu:{index}")
 }
 
 pub fn port_of(node: Uuid, port: u16) -> String {

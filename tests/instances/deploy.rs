@@ -23,7 +23,7 @@ async fn an_instance_is_placed_launched_found_healthy_and_running() {
     assert_eq!(instance["artifacts"][0]["digest"], digest, "what was frozen for the version");
     assert!(instance["operator_service_account_id"].is_string(), "it has an identity of its own");
     assert_eq!(instance["tenant_boundary_mode"], "project_isolated");
-    let held = ["cpu_core 1", "gpu 2", "memory_gib 1", "port 1", "service_account 1", "workload 1"];
+    let held = ["cpu_core 1", "gpu 1", "gpu 1", "memory_gib 1", "port 1", "service_account 1", "workload 1"];
     assert_eq!(platform.held(id).await, held);
     assert_eq!(platform.events(id).await, ["requested", "deploying", "running"]);
     let access = platform.http.get(&project(&format!("/app-instances/{id}/access"))).await.with(200);

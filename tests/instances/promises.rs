@@ -28,6 +28,7 @@ async fn every_promise_of_the_platform_can_be_found_broken() {
 
     let take =
         |instance: Uuid, quantity: i32| format!("{}'{instance}'", TAKE.replace('%', &quantity.to_string()));
+    let gpu = |instance: Uuid| take(instance, 1).replace("'port', 'node:x:1'", "'gpu', 'allocation:x:gpu:0'");
     let act = format!(
         "insert into engine.act (id, run_id, act, actor, correlation_id)
          select gen_random_uuid(), '{run}', 'pause', id::text, 'never audited' from users limit 1"
@@ -36,6 +37,7 @@ async fn every_promise_of_the_platform_can_be_found_broken() {
         ("P4", one, take(one, -1)),
         ("P4", one, take(one, 2)),
         ("P4", one.min(other), format!("{}; {}", take(one, 1), take(other, 1))),
+        ("P4", one.min(other), format!("{}; {}", gpu(one), gpu(other))),
         ("P8", one, format!("update app_instances set status = 'decommissioned' where id = '{one}'")),
         ("P9", one, format!("delete from outbox where subject = '{one}'")),
         ("P10", run, act),

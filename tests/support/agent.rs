@@ -108,6 +108,8 @@ impl RunningAgent {
             sku: "H100-80GB".into(),
             accelerator: "nvidia".into(),
             memory_gib: 80,
+            uuid: Some(format!("GPU-{index}")),
+            simulated: false,
         });
         let inventory = Inventory { cpu_cores: 64, memory_gib: 512, gpus: gpus.collect() };
         let newcomer = Newcomer {

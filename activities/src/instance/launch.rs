@@ -72,7 +72,8 @@ impl Activity for LaunchWorkload {
         node_tasks::insert(&mut tx, &order.task(call)).await?;
         let ports = json!(self.placement.ports);
         let (of, now) = (instance.id, self.generation);
-        app_instance_releases::set_launched(&mut tx, of, now, &ports, rendered.as_ref()).await?;
+        let on = (&ports, self.placement.gpus.as_slice());
+        app_instance_releases::set_launched(&mut tx, of, now, on, rendered.as_ref()).await?;
         let name = ledger::workload_on(self.placement.node_id, self.generation);
         ledger::post(&mut tx, holder(&instance, call), Kind::Workload, &name, 1).await?;
         tx.commit().await?;

@@ -40,6 +40,9 @@ pub struct Placement {
     pub allocation_id: Uuid,
     /// Name of the port to the port on the node.
     pub ports: BTreeMap<String, u16>,
+    /// Which GPUs of the node, by their index there.
+    #[serde(default)]
+    pub gpus: Vec<i32>,
 }
 
 impl Activity for ReservePlacement {
@@ -59,8 +62,15 @@ impl Activity for ReservePlacement {
         };
         // Its own fixed port is what it keeps.
         let kept = grant.host_port.filter(|port| own.host_port == Some(*port));
+        let old = match self.strategy {
+            Strategy::SideBySide => Vec::new(),
+            Strategy::StopThenStart => gpus_among(&allocation, &ledger::balance(&mut tx, instance.id).await?),
+        };
         if let Some(ports) = ports_among(&taken) {
-            return Ok(placed(&allocation, &names, kept, ports));
+            // What it gave up of the old share is no longer in it.
+            let new = gpus_among(&allocation, &taken).into_iter().filter(|index| !old.contains(index));
+            let gpus = old.iter().copied().chain(new).collect();
+            return Ok(placed(&allocation, &names, kept, ports, gpus));
         }
         if let Err(why) = fits(&mut tx, &allocation, grant, own).await? {
             app_instances::note_reason(&mut tx, instance.id, &why).await?;
@@ -68,8 +78,11 @@ impl Activity for ReservePlacement {
             return Err(Fault::terminal(why.reason.as_str(), why.message));
         }
         let (who, from) = (holder(&instance, call), ledger::allocation(allocation.id));
+        let gpus = free_gpus(&mut tx, &allocation, &old, grant.gpu_count).await?;
+        for (index, quantity) in moved(&old, &gpus) {
+            ledger::post(&mut tx, who, Kind::Gpu, &ledger::gpu_of(allocation.id, index), quantity).await?;
+        }
         for (kind, wanted, has) in [
-            (Kind::Gpu, grant.gpu_count, own.gpu_count),
             (Kind::CpuCore, grant.cpu_cores, own.cpu_cores),
             (Kind::MemoryGib, grant.memory_gib, own.memory_gib),
         ] {
@@ -84,7 +97,7 @@ impl Activity for ReservePlacement {
             ledger::post(&mut tx, who, Kind::Port, &ledger::port_of(allocation.node_id, *port), 1).await?;
         }
         tx.commit().await?;
-        Ok(placed(&allocation, &names, kept, ports))
+        Ok(placed(&allocation, &names, kept, ports, gpus))
     }
 
     async fn undo(&self, env: &Env, call: &Call) -> Result<(), Fault> {
@@ -137,10 +150,46 @@ fn ports_among(taken: &[Held]) -> Option<Vec<u16>> {
 }
 
 /// The port that was asked for, or kept, is the first one's; the rest go up.
-fn placed(allocation: &Allocation, names: &[String], kept: Option<u16>, mut ports: Vec<u16>) -> Placement {
+fn placed(
+    allocation: &Allocation,
+    names: &[String],
+    kept: Option<u16>,
+    mut ports: Vec<u16>,
+    gpus: Vec<i32>,
+) -> Placement {
     ports.sort_unstable_by_key(|port| (PORTS.contains(port), *port));
     let ports = names.iter().cloned().zip(kept.into_iter().chain(ports)).collect();
-    Placement { node_id: allocation.node_id, allocation_id: allocation.id, ports }
+    Placement { node_id: allocation.node_id, allocation_id: allocation.id, ports, gpus }
+}
+
+/// The GPUs of the allocation among what is held.
+fn gpus_among(allocation: &Allocation, held: &[Held]) -> Vec<i32> {
+    let holds = |name: &str| held.iter().any(|one| one.resource == name && one.quantity > 0);
+    allocation.gpus.iter().copied().filter(|index| holds(&ledger::gpu_of(allocation.id, *index))).collect()
+}
+
+/// Those it has, and then the first that nobody has.
+async fn free_gpus(
+    conn: &mut PgConnection,
+    allocation: &Allocation,
+    old: &[i32],
+    wanted: u32,
+) -> Result<Vec<i32>, Fault> {
+    let taken = ledger::gpus_held(conn, allocation.id, &allocation.gpus).await?;
+    let free = allocation.gpus.iter().filter(|index| !taken.contains(index));
+    let wanted = usize::try_from(wanted).map_err(|error| unreadable(&error))?;
+    let gpus: Vec<i32> = old.iter().chain(free).take(wanted).copied().collect();
+    if gpus.len() == wanted {
+        Ok(gpus)
+    } else {
+        Err(Fault::terminal("insufficient_capacity", "no GPU of the allocation is free"))
+    }
+}
+
+/// What is taken, and what is given up.
+fn moved(old: &[i32], new: &[i32]) -> Vec<(i32, i32)> {
+    let taken = new.iter().filter(|index| !old.contains(index)).map(|index| (*index, 1));
+    taken.chain(old.iter().filter(|index| !new.contains(index)).map(|index| (*index, -1))).collect()
 }
 
 /// The same predicates as when the instance was asked for: much may have changed since.

@@ -25,6 +25,8 @@ pub(super) struct Resolved<'a> {
     pub(super) registry: &'a str,
     /// The names of the variables that the containers are given sealed.
     pub(super) given: &'a [String],
+    /// The GPUs that it is given, as an engine knows them.
+    pub(super) gpus: &'a [String],
 }
 
 /// The task, and the file.
@@ -51,6 +53,7 @@ pub(super) fn launch(
         grant: resolved.grant,
         images: &names,
         ports: &launch.placement.ports,
+        gpus: resolved.gpus,
     };
     let stack = compose::render(renderer, &facts);
     let stack = stack.map_err(|why| Fault::terminal("not_renderable", why.to_string()))?;
@@ -95,6 +98,7 @@ fn member(stack: &Stack, service: &Service, image: Image, hash: &str, call: &Cal
         scratch: service.scratch.clone(),
         shared_memory_gib: service.shared_memory_gib,
         probe: None,
+        gpus: service.gpus.clone(),
         stack: Some(hash.to_owned()),
     }
 }

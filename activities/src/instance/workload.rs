@@ -7,15 +7,16 @@ use domain::container::PIDS;
 use domain::manifest::RuntimeProfile;
 use domain::placement::Grant;
 use engine::{Call, Fault};
-use node_protocol::{Image, OciLaunch, Port, Resources, Task, Workload};
+use node_protocol::{Gpu, Image, Inventory, OciLaunch, Port, Resources, Task, Workload};
 use serde_json::Value;
 use sqlx::PgConnection;
 use store::app_instance_artifacts::{self, Standing};
-use store::app_instance_releases;
 use store::app_instances::AppInstance;
+use store::{app_instance_releases, nodes};
 
 use super::launch::LaunchWorkload;
 use super::probe::probe;
+use super::reserve::Placement;
 use super::stack::{self, Resolved};
 use super::unreadable;
 use crate::Env;
@@ -37,6 +38,7 @@ pub(super) async fn launch(
     let grant: Grant = serde_json::from_value(release.resources).map_err(|error| unreadable(&error))?;
     let artifacts = app_instance_artifacts::of(conn, instance.id, Standing::Target).await?;
     let registry = env.registry()?.host.clone();
+    let gpus = gpus(conn, &launch.placement).await?;
     if let Some(renderer) = profile.renderer {
         let resolved = Resolved {
             profile: &profile,
@@ -45,6 +47,7 @@ pub(super) async fn launch(
             artifacts: &artifacts,
             registry: &registry,
             given,
+            gpus: &gpus,
         };
         let (task, file) = stack::launch(renderer, instance, launch, &resolved, call)?;
         return Ok((task, Some(file)));
@@ -72,6 +75,7 @@ pub(super) async fn launch(
         scratch: Vec::new(),
         shared_memory_gib: None,
         probe: probe(&profile),
+        gpus,
         stack: None,
     };
     Ok((Task::OciLaunch(Box::new(OciLaunch { workload })), None))
@@ -91,6 +95,18 @@ fn files(profile: &RuntimeProfile, instance: &AppInstance) -> Result<BTreeMap<St
     let all: Vec<&String> = own.iter().chain(&added).collect();
     let text = serde_json::to_string(&all).map_err(|error| unreadable(&error))?;
     Ok(BTreeMap::from([(Workload::PACKAGES.to_owned(), text)]))
+}
+
+/// The GPUs of the placement as an engine knows them. Those that are only simulated nobody can be given.
+async fn gpus(conn: &mut PgConnection, placement: &Placement) -> Result<Vec<String>, Fault> {
+    if placement.gpus.is_empty() {
+        return Ok(Vec::new());
+    }
+    let node = nodes::find(conn, placement.node_id).await?.and_then(|node| node.inventory);
+    let inventory: Inventory =
+        serde_json::from_value(node.unwrap_or_default()).map_err(|error| unreadable(&error))?;
+    let given = |gpu: &&Gpu| placement.gpus.iter().any(|index| i64::from(*index) == i64::from(gpu.index));
+    Ok(inventory.gpus.iter().filter(given).filter(|gpu| !gpu.simulated).map(Gpu::device).collect())
 }
 
 fn ports(profile: &RuntimeProfile, host: &BTreeMap<String, u16>) -> Vec<Port> {

@@ -37,7 +37,9 @@ async fn make(mut change: Mutation<NewAllocation>) -> Result<Response, ApiError>
     let node = node.ok_or_else(|| ApiError::plain(ErrorCode::NodeNotFound))?;
     let inventory = usable(&node)?;
     let share = Share::of(&wanted, &inventory);
-    share.fits(&inventory, table::given(&mut change.tx, node.id).await?, wanted.capacity_shape)?;
+    let given = table::given(&mut change.tx, node.id).await?;
+    share.fits(&inventory, &given, wanted.capacity_shape)?;
+    let gpus = share.gpus(&inventory, &given);
     let first_gpu = inventory.gpus.first().filter(|_| share.gpu_count > 0);
     let sku = wanted.sku.as_deref().or(first_gpu.map(|gpu| gpu.sku.as_str())).unwrap_or("cpu");
     let correlation_id = change.caller.context.correlation_id.to_string();
@@ -50,6 +52,7 @@ async fn make(mut change: Mutation<NewAllocation>) -> Result<Response, ApiError>
         sku,
         accelerator: first_gpu.map(|gpu| gpu.accelerator.as_str()),
         gpu_count: share.gpu_count,
+        gpus: &gpus,
         cpu_cores: share.cpu_cores,
         memory_gib: share.memory_gib,
         created_by: change.caller.principal().id,
@@ -92,8 +95,15 @@ impl Share {
         }
     }
 
+    /// The first that nobody has.
+    fn gpus(&self, inventory: &Inventory, given: &Given) -> Vec<i32> {
+        let all = inventory.gpus.iter().filter_map(|gpu| i32::try_from(gpu.index).ok());
+        let free = all.filter(|index| !given.gpus.contains(index));
+        free.take(usize::try_from(self.gpu_count).unwrap_or_default()).collect()
+    }
+
     /// A whole machine is shared with nobody.
-    fn fits(&self, inventory: &Inventory, given: Given, shape: CapacityShape) -> Result<(), ApiError> {
+    fn fits(&self, inventory: &Inventory, given: &Given, shape: CapacityShape) -> Result<(), ApiError> {
         let rows = [
             ("gpu_count", i64::from(self.gpu_count), inventory.gpus.len() as i64 - given.gpu_count),
             ("cpu_cores", i64::from(self.cpu_cores), i64::from(inventory.cpu_cores) - given.cpu_cores),

@@ -90,9 +90,9 @@ fn service(stack: &Stack, one: &Service, given: &[String]) -> Value {
     if let Some(gib) = one.shared_memory_gib {
         shown["shm_size"] = json!(format!("{gib}g"));
     }
-    if one.gpu_count > 0 {
+    if !one.gpus.is_empty() {
         shown["deploy"]["resources"]["reservations"] = json!({
-            "devices": [{ "driver": "nvidia", "count": one.gpu_count, "capabilities": ["gpu"] }],
+            "devices": [{ "driver": "nvidia", "device_ids": one.gpus, "capabilities": ["gpu"] }],
         });
     }
     if !one.ports.is_empty() {

@@ -40,6 +40,7 @@ fn rendered(manifest: &Manifest, config: &Value, grant: Grant) -> Result<Value, 
         grant,
         images: &BTreeMap::from(images),
         ports: &ports,
+        gpus: &["GPU-5a", "GPU-5b"].map(str::to_owned)[..grant.gpu_count as usize],
     };
     let stack = render(Renderer::VllmOpenai, &facts)?;
     assert_eq!(stack.services.iter().map(|one| one.name.clone()).collect::<Vec<_>>(), members(&profile));

@@ -30,7 +30,7 @@ pub(super) fn render(facts: &Facts<'_>) -> Result<Stack, Unrenderable> {
         let mut service = service(facts, part)?;
         (service.cpu_cores, service.memory_gib) = (HELPER_CORES, HELPER_GIB);
         if place == server {
-            service.gpu_count = facts.grant.gpu_count;
+            (service.gpu_count, service.gpus) = (facts.grant.gpu_count, facts.gpus.to_vec());
             (service.cpu_cores, service.memory_gib) = (cores, memory);
             service.shared_memory_gib = Some((memory / 4).clamp(1, MOST_SHARED_GIB));
             serve(facts, &mut service);
@@ -53,6 +53,7 @@ fn service(facts: &Facts<'_>, part: &Part) -> Result<Service, Unrenderable> {
         env: BTreeMap::new(),
         ports: published(facts, part),
         gpu_count: 0,
+        gpus: Vec::new(),
         cpu_cores: 0,
         memory_gib: 0,
         shared_memory_gib: None,

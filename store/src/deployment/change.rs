@@ -134,6 +134,7 @@ async fn fresh(
         config: declared.effective_config(&instance.config),
         resources: json!(nearest(declared, grant)),
         ports: json!({}),
+        gpus: Vec::new(),
     };
     Ok((images, release))
 }

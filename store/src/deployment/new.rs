@@ -78,6 +78,7 @@ pub async fn decide(
         config,
         resources: json!(grant),
         ports: json!({}),
+        gpus: Vec::new(),
     };
     let allocation_id = at.allocation_id;
     Ok(Decision { allocation_id, placement_intent, images, release, matrix, admitted })

@@ -42,6 +42,7 @@ pub async fn candidate(
         let sum = held.iter().find(|held| held.kind == kind.as_str()).map_or(0, |held| held.quantity);
         u32::try_from(sum).unwrap_or_default()
     };
+    let gpus = ledger::gpus_held(conn, allocation.id, &allocation.gpus).await?.len();
     let count = |number: i32| u32::try_from(number).unwrap_or_default();
     let port_is_held = match port {
         Some(port) => ledger::port_is_held(conn, allocation.node_id, port).await?,
@@ -59,7 +60,7 @@ pub async fn candidate(
             memory_gib: count(allocation.memory_gib),
         },
         taken: Amounts {
-            gpu_count: of(Kind::Gpu),
+            gpu_count: of(Kind::Gpu) + u32::try_from(gpus).unwrap_or_default(),
             cpu_cores: of(Kind::CpuCore),
             memory_gib: of(Kind::MemoryGib),
         },

@@ -56,6 +56,7 @@ pub(super) async fn furnish(pool: &PgPool) {
         sku: "cpu",
         accelerator: None,
         gpu_count: 0,
+        gpus: &[],
         cpu_cores: 2,
         memory_gib: 2,
         created_by: Uuid::nil(),

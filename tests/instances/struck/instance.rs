@@ -206,6 +206,7 @@ async fn stands(
         config: json!({}),
         resources: json!({ "gpu_count": 0, "cpu_cores": 1, "memory_gib": 1, "host_port": null }),
         ports: json!({}),
+        gpus: Vec::new(),
     };
     app_instance_releases::set(conn, INSTANCE, standing, &release).await.unwrap();
 }

@@ -91,13 +91,19 @@ pub(super) async fn release_old(
     }
     let unreadable = |error: serde_json::Error| Fault::needs_operator("unreadable", error.to_string());
     let grant: Grant = serde_json::from_value(serving.resources).map_err(unreadable)?;
-    let kept = kept(&now, node, grant, &serving.ports, serving.generation);
+    let kept = kept(&now, node, grant, (&serving.ports, &serving.gpus), serving.generation);
     ledger::keep_only(conn, holder(&now, told), &kept).await?;
     Ok(())
 }
 
 /// What an instance holds whose one workload serves.
-fn kept(now: &AppInstance, node: Uuid, grant: Grant, ports: &Value, generation: i64) -> Vec<Held> {
+fn kept(
+    now: &AppInstance,
+    node: Uuid,
+    grant: Grant,
+    (ports, gpus): (&Value, &[i32]),
+    generation: i64,
+) -> Vec<Held> {
     let held = |kind: Kind, resource: String, quantity: i64| Held {
         kind: kind.as_str().to_owned(),
         resource,
@@ -105,11 +111,13 @@ fn kept(now: &AppInstance, node: Uuid, grant: Grant, ports: &Value, generation: 
     };
     let from = now.allocation_id.map(ledger::allocation).unwrap_or_default();
     let mut all = vec![
-        held(Kind::Gpu, from.clone(), grant.gpu_count.into()),
         held(Kind::CpuCore, from.clone(), grant.cpu_cores.into()),
         held(Kind::MemoryGib, from, grant.memory_gib.into()),
         held(Kind::Workload, ledger::workload_on(node, generation), 1),
     ];
+    if let Some(allocation) = now.allocation_id {
+        all.extend(gpus.iter().map(|index| held(Kind::Gpu, ledger::gpu_of(allocation, *index), 1)));
+    }
     let numbers = ports.as_object().into_iter().flat_map(|ports| ports.values());
     let numbers = numbers.filter_map(|port| u16::try_from(port.as_u64()?).ok());
     all.extend(numbers.map(|port| held(Kind::Port, ledger::port_of(node, port), 1)));

@@ -86,7 +86,7 @@ fn host_config(workload: &Workload) -> HostConfig {
         // Somebody must pass signals on and bury the dead; few images bring a first process that does.
         init: Some(true),
         pids_limit: Some(i64::from(resources.pids)),
-        device_requests: gpus(resources.gpu_count),
+        device_requests: gpus(&workload.gpus),
         log_config: Some(HostConfigLogConfig {
             typ: Some("json-file".to_owned()),
             config: Some(HashMap::from([
@@ -114,11 +114,12 @@ fn bindings(workload: &Workload) -> PortMap {
     ports.map(|port| (format!("{}/tcp", port.container), Some(vec![bound(port.host)]))).collect()
 }
 
-fn gpus(count: u32) -> Option<Vec<DeviceRequest>> {
-    (count > 0).then(|| {
+/// Those and no others: asked for by their number alone, an engine would give everybody the first ones.
+fn gpus(named: &[String]) -> Option<Vec<DeviceRequest>> {
+    (!named.is_empty()).then(|| {
         vec![DeviceRequest {
             driver: Some("nvidia".to_owned()),
-            count: Some(i64::from(count)),
+            device_ids: Some(named.to_vec()),
             capabilities: Some(vec![vec!["gpu".to_owned()]]),
             ..DeviceRequest::default()
         }]
@@ -131,16 +132,17 @@ mod tests {
     use crate::contract::Stage;
     use uuid::Uuid;
 
-    fn asked(gpu_count: u32) -> ContainerCreateBody {
+    fn asked(gpus: &[&str]) -> ContainerCreateBody {
         let stage = Stage { digest: format!("sha256:{}", "a".repeat(64)), port: 8080 };
         let mut workload = stage.workload(Uuid::nil(), 3);
-        workload.resources.gpu_count = gpu_count;
+        workload.gpus = gpus.iter().map(|gpu| (*gpu).to_owned()).collect();
+        workload.resources.gpu_count = 2;
         body(&workload, &Secrets::default())
     }
 
     #[test]
     fn a_container_may_do_as_little_as_possible() {
-        let host = asked(0).host_config.unwrap();
+        let host = asked(&[]).host_config.unwrap();
         assert_eq!(host.privileged, Some(false));
         assert_eq!(host.cap_drop.as_deref(), Some(&["ALL".to_owned()][..]));
         assert_eq!(host.security_opt.as_deref(), Some(&["no-new-privileges".to_owned()][..]));
@@ -167,7 +169,7 @@ mod tests {
     fn a_member_of_a_stack_is_known_to_compose_and_has_folders_of_its_own() {
         let stage = Stage { digest: format!("sha256:{}", "a".repeat(64)), port: 8080 };
         let mut workload = stage.workload(Uuid::nil(), 3);
-        assert!(asked(0).labels.unwrap().keys().all(|name| !name.starts_with("com.docker.compose")));
+        assert!(asked(&[]).labels.unwrap().keys().all(|name| !name.starts_with("com.docker.compose")));
         (workload.member, workload.stack) = ("server".to_owned(), Some("hash".to_owned()));
         (workload.scratch, workload.shared_memory_gib) = (vec!["/cache".to_owned()], Some(2));
         let asked = body(&workload, &Secrets::default());
@@ -188,15 +190,16 @@ mod tests {
 
     #[test]
     fn ports_are_bound_to_loopback_alone() {
-        let ports = asked(0).host_config.unwrap().port_bindings.unwrap();
+        let ports = asked(&[]).host_config.unwrap().port_bindings.unwrap();
         let bound = ports["8080/tcp"].as_ref().unwrap();
         assert!(bound.iter().all(|port| port.host_ip.as_deref() == Some("127.0.0.1")));
     }
 
     #[test]
-    fn gpus_are_asked_for_as_devices_and_only_when_wanted() {
-        assert_eq!(asked(0).host_config.unwrap().device_requests, None);
-        let request = asked(2).host_config.unwrap().device_requests.unwrap().remove(0);
-        assert_eq!((request.count, request.driver.as_deref()), (Some(2), Some("nvidia")));
+    fn gpus_are_asked_for_by_name_and_without_one_none_is() {
+        assert_eq!(asked(&[]).host_config.unwrap().device_requests, None, "as where they are simulated");
+        let request = asked(&["GPU-5a", "3"]).host_config.unwrap().device_requests.unwrap().remove(0);
+        assert_eq!((request.count, request.driver.as_deref()), (None, Some("nvidia")));
+        assert_eq!(request.device_ids, Some(vec!["GPU-5a".to_owned(), "3".to_owned()]));
     }
 }
