@@ -3,31 +3,42 @@
 //! own key, and the relay answers only those who are on that network.
 
 mod forward;
+mod serve;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use axum::Router;
-use axum::routing::any;
 use domain::StatusReason;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-use self::forward::{Way, forward};
+use self::forward::Way;
+use self::serve::serve;
 use crate::drivers::{Driver, DriverFault, Network};
 use crate::home::Identity;
 
 /// The same on every network, because a workload keeps the address it was started with.
 pub const PORT: u16 = 4780;
 
+/// So many bodies of requests are in memory at once, whoever's they are.
+const MOST_BODIES: usize = 32;
+/// The platform has this long to be reached, and to go on with an answer that it began.
+const REACHED_WITHIN: Duration = Duration::from_secs(5);
+const GOES_ON_WITHIN: Duration = Duration::from_secs(120);
+
 pub(crate) struct Relay {
     platform: Url,
     issuer: String,
     client: Client,
+    bodies: Arc<Semaphore>,
     doors: Mutex<HashMap<Uuid, Door>>,
 }
 
@@ -47,9 +58,11 @@ impl Relay {
         let broken =
             |error: &dyn std::fmt::Display| DriverFault::new(StatusReason::Internal, error.to_string());
         let platform = Url::parse(&identity.platform).map_err(|error| broken(&error))?;
-        let client = Client::builder().redirect(Policy::none()).no_proxy().build();
+        let client = Client::builder().redirect(Policy::none()).no_proxy();
+        let client = client.connect_timeout(REACHED_WITHIN).read_timeout(GOES_ON_WITHIN).build();
         let client = client.map_err(|error| broken(&error))?;
-        Ok(Relay { platform, issuer: identity.issuer.clone(), client, doors: Mutex::default() })
+        let (issuer, bodies) = (identity.issuer.clone(), Arc::new(Semaphore::new(MOST_BODIES)));
+        Ok(Relay { platform, issuer, client, bodies, doors: Mutex::default() })
     }
 
     /// Listens on the network, if it does not yet. Answers what a workload there must know.
@@ -64,14 +77,9 @@ impl Relay {
                 let message = format!("the relay cannot listen on {address}: {error}");
                 DriverFault::new(StatusReason::PortUnavailable, message)
             })?;
-            let way = Way { network, platform: self.platform.clone(), client: self.client.clone() };
-            let router = Router::new().fallback(any(forward)).with_state(Arc::new(way));
-            let service = router.into_make_service_with_connect_info::<SocketAddr>();
-            let serving = tokio::spawn(async move {
-                if let Err(error) = axum::serve(listener, service).await {
-                    tracing::error!(%error, "a relay has ended");
-                }
-            });
+            let (platform, client) = (self.platform.clone(), self.client.clone());
+            let way = Way { network, platform, client, bodies: Arc::clone(&self.bodies) };
+            let serving = tokio::spawn(serve(listener, Arc::new(way)));
             self.doors().insert(instance, Door { network, serving });
         }
         Ok(BTreeMap::from([
@@ -89,10 +97,16 @@ impl Relay {
             known.contains(instance) && !networks.contains(&(*instance, door.network))
         };
         self.doors().retain(|instance, door| !gone(instance, door));
+        self.open_all(networks).await
+    }
+
+    /// One that cannot be listened on keeps no other instance from the platform. Answers the first trouble.
+    async fn open_all(&self, networks: Vec<(Uuid, Network)>) -> Result<(), DriverFault> {
+        let mut trouble = Ok(());
         for (instance, network) in networks {
-            self.open(instance, network).await?;
+            trouble = trouble.and(self.open(instance, network).await.map(drop));
         }
-        Ok(())
+        trouble
     }
 
     fn is_open(&self, instance: Uuid, network: Network) -> bool {

@@ -3,19 +3,24 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, HttpBody, to_bytes};
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderName, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use reqwest::{Client, Url};
 use serde_json::json;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 use crate::drivers::Network;
 
 /// What the platform takes at most, and a little.
 const MOST_BYTES: usize = 1100 * 1024;
+/// How long a body may take, the wait for a place in memory included.
+const BODY_WITHIN: Duration = Duration::from_secs(30);
 
 /// What of a workload's request is passed on; it proves itself by `authorization` alone.
 const PASSED: [&str; 12] = [
@@ -40,6 +45,8 @@ pub(super) struct Way {
     pub(super) network: Network,
     pub(super) platform: Url,
     pub(super) client: Client,
+    /// Places for bodies in memory.
+    pub(super) bodies: Arc<Semaphore>,
 }
 
 pub(super) async fn forward(
@@ -62,7 +69,15 @@ pub(super) async fn forward(
         );
     };
     let (head, body) = request.into_parts();
-    let Ok(body) = to_bytes(body, MOST_BYTES).await else {
+    let received = timeout(BODY_WITHIN, async {
+        // Nothing to hold needs no place.
+        let place = if body.is_end_stream() { None } else { Some(way.bodies.acquire().await) };
+        (place, to_bytes(body, MOST_BYTES).await)
+    });
+    let Ok((_place, body)) = received.await else {
+        return refusal(StatusCode::BAD_REQUEST, "invalid_request", "The body did not come in time.");
+    };
+    let Ok(body) = body else {
         return refusal(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", "The body is too large.");
     };
     let mut onward = way.client.request(head.method, url).body(body);
