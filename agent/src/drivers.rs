@@ -12,7 +12,8 @@ use std::future::Future;
 use chrono::{DateTime, Utc};
 use domain::StatusReason;
 use node_protocol::{
-    ControlAction, Generations, Health, Launched, Probe, Secrets, Usage, Workload, WorkloadReport, WorkloadState,
+    ControlAction, Generations, Health, Launched, Probe, Secrets, Usage, Workload, WorkloadReport,
+    WorkloadState,
 };
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -52,7 +53,6 @@ pub struct Seen {
     pub bound: BTreeMap<u16, u16>,
     /// How it is asked whether it serves.
     pub probe: Option<Probe>,
-    pub usage: Usage,
 }
 
 impl Seen {
@@ -64,14 +64,14 @@ impl Seen {
         }
     }
 
-    pub fn report(self, health: Health) -> WorkloadReport {
+    pub fn report(self, health: Health, usage: Usage) -> WorkloadReport {
         WorkloadReport {
             instance_id: self.instance_id,
             member: self.member,
             generation: self.generation,
             state: self.state,
             health,
-            usage: self.usage,
+            usage,
         }
     }
 }
@@ -124,6 +124,9 @@ pub trait Driver: Send + Sync + 'static {
             }
         }
     }
+
+    /// What a workload that runs uses right now.
+    fn usage(&self, seen: &Seen) -> impl Future<Output = Usage> + Send;
 
     /// What is left of an instance besides containers: networks by name, and files by path.
     fn leftovers(&self, instance: Uuid) -> impl Future<Output = Result<Vec<String>, DriverFault>> + Send;

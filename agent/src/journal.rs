@@ -1,11 +1,12 @@
 //! What this node did, on its own disk. A task is written down before it is begun and its result before it is told, so
 //! after a restart nothing is done twice and no result is lost; a removed instance stays removed.
 //!
-//! The file is a log of JSON lines, synced line by line. Opening it rewrites it to what still matters.
+//! The file is a log of JSON lines, synced line by line. It is rewritten to what still matters when it is opened, and whenever
+//! most of it does not any more.
 
 mod memory;
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -69,24 +70,21 @@ pub struct Journal {
 struct Inner {
     file: File,
     memory: Memory,
+    /// How many lines the file has, and how many of them mattered when it was last rewritten.
+    lines: usize,
+    mattered: usize,
 }
+
+/// So many lines that do not matter are not worth a rewriting.
+const IDLE_LINES: usize = 1000;
 
 impl Journal {
     pub fn open(path: &Path) -> Result<Journal, JournalFault> {
-        let disk = |error| JournalFault::Disk { path: path.to_owned(), error };
-        let memory = read(path)?;
-        let fresh = path.with_extension("new");
-        let mut file = File::create(&fresh).map_err(disk)?;
-        for entry in memory.entries() {
-            writeln!(file, "{}", line(&entry)).map_err(disk)?;
-        }
-        file.sync_all().map_err(disk)?;
-        std::fs::rename(&fresh, path).map_err(disk)?;
-        if let Some(folder) = path.parent() {
-            File::open(folder).and_then(|folder| folder.sync_all()).map_err(disk)?;
-        }
-        let file = OpenOptions::new().append(true).open(path).map_err(disk)?;
-        Ok(Journal { path: path.to_owned(), inner: Mutex::new(Inner { file, memory }) })
+        let mut memory = read(path)?;
+        let written = rewrite(path, &mut memory);
+        let (file, lines) = written.map_err(|error| JournalFault::Disk { path: path.to_owned(), error })?;
+        let inner = Inner { file, memory, lines, mattered: lines };
+        Ok(Journal { path: path.to_owned(), inner: Mutex::new(inner) })
     }
 
     /// Decides on a task and, if it is to be done, writes down that it begins. `needs` is the generation whose workload it
@@ -145,8 +143,42 @@ impl Journal {
         inner.file.write_all(format!("{}\n", line(&entry)).as_bytes()).map_err(disk)?;
         inner.file.sync_data().map_err(disk)?;
         inner.memory.take(entry);
+        inner.lines += 1;
+        if inner.lines > 2 * inner.mattered + IDLE_LINES {
+            self.tidy(inner);
+        }
         Ok(())
     }
+
+    /// What cannot be rewritten now goes on growing, and is tried again after as many lines: nothing of it is lost.
+    fn tidy(&self, inner: &mut Inner) {
+        match rewrite(&self.path, &mut inner.memory) {
+            Ok((file, lines)) => (inner.file, inner.lines) = (file, lines),
+            Err(error) => tracing::warn!(%error, "the journal cannot be rewritten"),
+        }
+        inner.mattered = inner.lines;
+    }
+}
+
+/// Whole or not at all. The file that was written is the one that is written on, so that no line can go astray.
+fn rewrite(path: &Path, memory: &mut Memory) -> std::io::Result<(File, usize)> {
+    memory.forget();
+    let (fresh, entries) = (path.with_extension("new"), memory.entries());
+    let mut text = String::new();
+    for entry in &entries {
+        text.push_str(&line(entry));
+        text.push('\n');
+    }
+    let mut file = File::create(&fresh)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(&fresh, path)?;
+    // From here on this is the journal, whether the folder says so after a crash or not.
+    let synced = path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all());
+    if let Err(error) = synced {
+        tracing::warn!(%error, "the journal's folder cannot be synced");
+    }
+    Ok((file, entries.len()))
 }
 
 fn line(entry: &Entry) -> String {

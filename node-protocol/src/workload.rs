@@ -141,6 +141,15 @@ impl Generations {
             Generations::UpTo(last) => generation <= last,
         }
     }
+
+    /// Whether all of the others are among these.
+    pub const fn cover(self, others: Generations) -> bool {
+        match (self, others) {
+            (_, Generations::Only(only)) => self.contain(only),
+            (Generations::UpTo(last), Generations::UpTo(other)) => other <= last,
+            (Generations::Only(_), Generations::UpTo(_)) => false,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -179,5 +188,13 @@ mod tests {
         assert!(Generations::UpTo(3).contain(1) && Generations::UpTo(3).contain(3));
         assert!(!Generations::UpTo(3).contain(4));
         assert!(Generations::Only(3).contain(3) && !Generations::Only(3).contain(2));
+        assert!(
+            Generations::UpTo(3).cover(Generations::UpTo(2))
+                && Generations::UpTo(3).cover(Generations::Only(3))
+        );
+        assert!(
+            !Generations::UpTo(3).cover(Generations::UpTo(4))
+                && !Generations::Only(3).cover(Generations::UpTo(3))
+        );
     }
 }

@@ -11,7 +11,7 @@ use axum::http::{StatusCode, Uri};
 use chrono::{DateTime, Utc};
 use domain::StatusReason;
 use engine::RunState;
-use node_protocol::{ControlAction, Generations, Launched, Secrets, Workload};
+use node_protocol::{ControlAction, Generations, Launched, Secrets, Usage, Workload};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use uuid::Uuid;
@@ -268,6 +268,10 @@ impl Driver for Answering {
         let seen = self.inner.seen().await?;
         let bound = BTreeMap::from([(PORT, self.port)]);
         Ok(seen.into_iter().map(|seen| Seen { bound: bound.clone(), ..seen }).collect())
+    }
+
+    async fn usage(&self, seen: &Seen) -> Usage {
+        self.inner.usage(seen).await
     }
 
     async fn leftovers(&self, instance: Uuid) -> Result<Vec<String>, DriverFault> {

@@ -16,7 +16,11 @@ async fn is_unwell(platform: &Platform, id: Uuid) {
     platform.story.until_true("it does not serve", REASON, id, &["readiness_timeout"]).await;
     let instance = platform.instance(id).await;
     let reason = &instance["status_reason"];
-    assert_eq!((&instance["status"], &reason["kind"]), (&json!("running"), &json!("blocked")), "{instance:#}");
+    assert_eq!(
+        (&instance["status"], &reason["kind"]),
+        (&json!("running"), &json!("blocked")),
+        "{instance:#}"
+    );
 }
 
 async fn is_well(platform: &Platform, id: Uuid) {
@@ -99,10 +103,33 @@ async fn a_workload_that_ends_again_and_again_does_not_look_as_if_it_ran() {
     // What ends by itself its engine starts again; what Docker's client stops stays stopped.
     let _ = inside("65534", &["killall", "-9", "busybox"]);
     is_unwell(&platform, id).await;
-    while seen(&platform, id).await != ("unhealthy".to_owned(), "restarting".to_owned(), "unhealthy".to_owned()) {
+    while seen(&platform, id).await
+        != ("unhealthy".to_owned(), "restarting".to_owned(), "unhealthy".to_owned())
+    {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
     platform.decommission(id).await;
+    agent.end().await;
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_container_that_cannot_be_measured_does_not_keep_its_node_from_reporting() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    let number = platform.version(&profile(PORT, 30)).await;
+    let mut both = Vec::new();
+    for _ in 0..2 {
+        let (id, run) = platform.deploy_version(allocation, &number, 1).await;
+        platform.succeeds(run).await;
+        both.push(id);
+    }
+    for id in &both {
+        driver.keeps_to_itself(*id);
+    }
+    driver.falls_ill(both[0], true);
+    is_unwell(&platform, both[0]).await;
     agent.end().await;
     platform.end().await;
 }

@@ -79,19 +79,6 @@ impl Docker {
         self.client.list_containers(Some(options)).await.map_err(|error| fault("list the containers", &error))
     }
 
-    async fn usage(&self, name: &str) -> Usage {
-        let options = StatsOptionsBuilder::default().stream(false).one_shot(true).build();
-        // A container that ended meanwhile uses nothing.
-        let Some(Ok(stats)) = self.client.stats(name, Some(options)).next().await else {
-            return Usage::default();
-        };
-        let cpu = stats.cpu_stats.and_then(|cpu| cpu.cpu_usage).and_then(|cpu| cpu.total_usage);
-        Usage {
-            cpu_milliseconds: cpu.unwrap_or_default() / 1_000_000,
-            memory_bytes: stats.memory_stats.and_then(|memory| memory.usage).unwrap_or_default(),
-        }
-    }
-
     async fn remove_one(&self, name: &str) -> Result<(), DriverFault> {
         let stop = StopContainerOptionsBuilder::default().t(STOP_SECONDS).build();
         gone_is_well(self.client.stop_container(name, Some(stop)).await, "stop the container")?;
@@ -191,11 +178,20 @@ impl Driver for Docker {
     }
 
     async fn seen(&self) -> Result<Vec<Seen>, DriverFault> {
-        let mut all: Vec<Seen> = self.containers(None).await?.iter().filter_map(seen).collect();
-        for seen in all.iter_mut().filter(|seen| seen.state == WorkloadState::Running) {
-            seen.usage = self.usage(&seen.name).await;
+        Ok(self.containers(None).await?.iter().filter_map(seen).collect())
+    }
+
+    async fn usage(&self, seen: &Seen) -> Usage {
+        let options = StatsOptionsBuilder::default().stream(false).one_shot(true).build();
+        // A container that ended meanwhile uses nothing.
+        let Some(Ok(stats)) = self.client.stats(&seen.name, Some(options)).next().await else {
+            return Usage::default();
+        };
+        let cpu = stats.cpu_stats.and_then(|cpu| cpu.cpu_usage).and_then(|cpu| cpu.total_usage);
+        Usage {
+            cpu_milliseconds: cpu.unwrap_or_default() / 1_000_000,
+            memory_bytes: stats.memory_stats.and_then(|memory| memory.usage).unwrap_or_default(),
         }
-        Ok(all)
     }
 
     async fn leftovers(&self, instance: Uuid) -> Result<Vec<String>, DriverFault> {
@@ -240,7 +236,6 @@ fn seen(summary: &ContainerSummary) -> Option<Seen> {
         ports: ports(summary, labels.get(PORTS).map(String::as_str).unwrap_or_default()),
         bound: bound(summary),
         probe: labels.get(PROBE).and_then(|probe| serde_json::from_str(probe).ok()),
-        usage: Usage::default(),
     })
 }
 

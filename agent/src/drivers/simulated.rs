@@ -47,6 +47,8 @@ struct State {
     faults: VecDeque<Fault>,
     /// Instances that do not serve although they run.
     unwell: BTreeSet<Uuid>,
+    /// Instances of which nobody learns what they use.
+    mute: BTreeSet<Uuid>,
     /// Removals that are still to fail.
     stubborn: u32,
     /// Starts of what stands still that are still to fail.
@@ -93,7 +95,16 @@ impl Simulated {
     /// Its workloads go on running and do not serve, or serve again.
     pub fn falls_ill(&self, instance: Uuid, ill: bool) {
         let mut state = self.state();
-        if ill { state.unwell.insert(instance) } else { state.unwell.remove(&instance) };
+        if ill {
+            state.unwell.insert(instance)
+        } else {
+            state.unwell.remove(&instance)
+        };
+    }
+
+    /// Whoever asks what the instance uses waits for ever.
+    pub fn keeps_to_itself(&self, instance: Uuid) {
+        self.state().mute.insert(instance);
     }
 
     /// The node lost everything it had, as after a disk was replaced.
@@ -141,7 +152,6 @@ impl State {
                 ports,
                 bound,
                 probe: workload.probe.clone(),
-                usage: Usage::default(),
             };
             self.networks.insert(workload.instance_id, Workload::network_name(workload.instance_id));
             self.workloads.insert(name.clone(), seen);
@@ -207,7 +217,10 @@ impl Driver for Simulated {
         let mut state = self.state();
         if state.inert > 0 && action == ControlAction::Start {
             state.inert -= 1;
-            return Err(DriverFault::new(StatusReason::Internal, "the simulated node was told not to start it"));
+            return Err(DriverFault::new(
+                StatusReason::Internal,
+                "the simulated node was told not to start it",
+            ));
         }
         let mut found = false;
         for seen in state.workloads.values_mut() {
@@ -251,6 +264,13 @@ impl Driver for Simulated {
     /// Nothing listens in a simulation; being there is all there is to ask.
     async fn serves(&self, seen: &Seen, _: &Probe) -> bool {
         !self.state().unwell.contains(&seen.instance_id)
+    }
+
+    async fn usage(&self, seen: &Seen) -> Usage {
+        if self.state().mute.contains(&seen.instance_id) {
+            std::future::pending::<()>().await;
+        }
+        Usage::default()
     }
 
     async fn leftovers(&self, instance: Uuid) -> Result<Vec<String>, DriverFault> {

@@ -1,14 +1,15 @@
 //! What the journal's lines come to, and the judgement of a task by it. Pure: the file is `journal.rs`'s.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use node_protocol::{Envelope, Generations, Outcome, Refusal};
 use uuid::Uuid;
 
 use super::{Entry, Verdict};
 
-/// So many finished tasks are remembered; older ones have long been told.
-const REMEMBERED: usize = 10_000;
+/// So many tasks and so many removed instances are remembered. Of older ones the tasks have long been told, and nothing that is
+/// signed for them is in time any more.
+pub(super) const REMEMBERED: usize = 10_000;
 
 #[derive(Default)]
 pub(super) struct Memory {
@@ -18,6 +19,8 @@ pub(super) struct Memory {
     /// The newest generation seen of each instance.
     newest: BTreeMap<Uuid, i64>,
     removed: BTreeMap<Uuid, Vec<Generations>>,
+    /// Instances of which anything was removed, in the order in which it first was.
+    buried: Vec<Uuid>,
     sequence: i64,
 }
 
@@ -55,7 +58,11 @@ impl Memory {
             }
             Entry::Removed { instance_id, generations } => {
                 let removed = self.removed.entry(instance_id).or_default();
-                if !removed.contains(&generations) {
+                if removed.is_empty() {
+                    self.buried.push(instance_id);
+                }
+                if !removed.iter().any(|which| which.cover(generations)) {
+                    removed.retain(|which| !generations.cover(*which));
                     removed.push(generations);
                 }
             }
@@ -94,15 +101,29 @@ impl Memory {
         untold.filter_map(|(key, known)| Some((known.task_id, key.clone(), known.outcome.clone()?))).collect()
     }
 
-    /// The shortest log that comes to the same, but for old tasks that were told.
+    /// Lets go of what is beyond what is remembered. What was not told yet is kept.
+    pub(super) fn forget(&mut self) {
+        let beyond = self.order.len().saturating_sub(REMEMBERED);
+        let old: Vec<String> = self.order.drain(..beyond).collect();
+        let (told, kept): (Vec<String>, Vec<String>) =
+            old.into_iter().partition(|key| self.tasks.get(key).is_none_or(|known| known.told));
+        for key in told {
+            self.tasks.remove(&key);
+        }
+        self.order.splice(..0, kept);
+        let beyond = self.buried.len().saturating_sub(REMEMBERED);
+        for instance in self.buried.drain(..beyond) {
+            self.removed.remove(&instance);
+        }
+        let known: HashSet<Uuid> = self.tasks.values().filter_map(|known| known.instance_id).collect();
+        self.newest.retain(|instance, _| known.contains(instance));
+    }
+
+    /// The shortest log that comes to the same.
     pub(super) fn entries(&self) -> Vec<Entry> {
         let mut entries = vec![Entry::Reported { sequence: self.sequence }];
-        let forgotten = self.order.len().saturating_sub(REMEMBERED);
-        for (at, key) in self.order.iter().enumerate() {
+        for key in &self.order {
             let Some(known) = self.tasks.get(key) else { continue };
-            if at < forgotten && known.told {
-                continue;
-            }
             let Known { task_id, instance_id, generation, epoch, .. } = *known;
             entries.push(Entry::Begun { key: key.clone(), task_id, instance_id, generation, epoch });
             if let Some(outcome) = &known.outcome {
@@ -112,10 +133,11 @@ impl Memory {
                 entries.push(Entry::Told { key: key.clone() });
             }
         }
-        for (instance_id, removed) in &self.removed {
-            let all =
-                removed.iter().map(|which| Entry::Removed { instance_id: *instance_id, generations: *which });
-            entries.extend(all);
+        for instance_id in &self.buried {
+            let removed = self.removed.get(instance_id).into_iter().flatten();
+            let removed =
+                removed.map(|which| Entry::Removed { instance_id: *instance_id, generations: *which });
+            entries.extend(removed);
         }
         entries
     }

@@ -129,3 +129,51 @@ fn a_line_that_was_cut_off_is_left_out_and_a_broken_one_stops_the_agent() {
     std::fs::write(disk.path(), format!("{{\"entry\":\"fini\n{whole}")).unwrap();
     assert!(matches!(Journal::open(&disk.path()), Err(JournalFault::Broken { line: 1, .. })));
 }
+
+#[test]
+fn a_journal_that_is_written_for_long_stays_short_and_forgets_nothing_that_matters() {
+    let disk = Disk::new();
+    let journal = disk.open();
+    journal.admit(&task("untold", 1, 1), Some(1)).unwrap();
+    journal.finish("untold", &done()).unwrap();
+    let reports = i64::try_from(2 * IDLE_LINES + 100).unwrap();
+    for sequence in 1..=reports {
+        assert_eq!(journal.next_report().unwrap(), sequence);
+    }
+    let lines = std::fs::read_to_string(disk.path()).unwrap().lines().count();
+    assert!(lines <= IDLE_LINES + 20, "{lines} lines");
+    drop(journal);
+    let journal = disk.open();
+    assert_eq!(journal.next_report().unwrap(), reports + 1, "reports go on");
+    assert_eq!(journal.untold().len(), 1, "what was not told is owed");
+}
+
+#[test]
+fn memory_is_bounded_by_what_is_remembered() {
+    let mut memory = Memory::default();
+    for number in 0..=u128::try_from(memory::REMEMBERED).unwrap() {
+        let instance_id = Uuid::from_u128(number);
+        for last in 1..=3 {
+            memory.take(Entry::Removed { instance_id, generations: Generations::UpTo(last) });
+        }
+        let (key, task_id) = (number.to_string(), instance_id);
+        let begun = Entry::Begun {
+            key: key.clone(),
+            task_id,
+            instance_id: Some(instance_id),
+            generation: 1,
+            epoch: 1,
+        };
+        memory.take(begun);
+        if number > 0 {
+            memory.take(Entry::Finished { key: key.clone(), outcome: done() });
+            memory.take(Entry::Told { key });
+        }
+    }
+    memory.forget();
+    let entries = memory.entries();
+    let removed = entries.iter().filter(|entry| matches!(entry, Entry::Removed { .. })).count();
+    assert_eq!(removed, memory::REMEMBERED, "one line says what three removals came to");
+    let begun = entries.iter().filter(|entry| matches!(entry, Entry::Begun { .. })).count();
+    assert_eq!(begun, memory::REMEMBERED + 1, "the oldest was never told of, so it is kept");
+}
