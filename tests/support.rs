@@ -1,8 +1,10 @@
 //! What the stories share.
 
 pub mod agent;
+pub mod bucket;
 pub mod cluster;
 pub mod control_plane;
+pub mod cutter;
 pub mod database;
 pub mod docker;
 pub mod failing;

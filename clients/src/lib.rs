@@ -5,6 +5,7 @@
 pub mod assertion;
 pub mod blobs;
 pub mod clock;
+pub mod moving;
 pub mod nats;
 pub mod oci_layout;
 pub mod oidc;

@@ -1,6 +1,8 @@
 //! How far a transfer is: a bar with bytes and the time that is left on a terminal, one line at its end elsewhere.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal, SeekFrom, Write};
+use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,6 +10,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures::{Stream, TryStreamExt};
 use tokio::fs::File;
+use tokio::io::{AsyncReadExt, AsyncSeekExt};
 use tokio_util::io::ReaderStream;
 
 use super::output;
@@ -34,9 +37,17 @@ impl Progress {
         Progress { what: what.to_owned(), total, first, now: AtomicU64::new(first), began, drawn }
     }
 
-    /// The rest of the file, counted as it goes.
-    pub fn watch(self: Arc<Progress>, file: File) -> impl Stream<Item = io::Result<Bytes>> {
-        ReaderStream::with_capacity(file, CHUNK).inspect_ok(move |chunk| self.add(chunk.len() as u64))
+    /// These bytes of a file, counted as they go. What is sent again counts from where it begins.
+    pub async fn part(
+        self: Arc<Progress>,
+        path: PathBuf,
+        part: Range<u64>,
+    ) -> io::Result<impl Stream<Item = io::Result<Bytes>>> {
+        let mut file = File::open(path).await?;
+        file.seek(SeekFrom::Start(part.start)).await?;
+        self.now.store(part.start, Ordering::Relaxed);
+        let rest = ReaderStream::with_capacity(file.take(part.end - part.start), CHUNK);
+        Ok(rest.inspect_ok(move |chunk| self.add(chunk.len() as u64)))
     }
 
     fn add(&self, bytes: u64) {
@@ -59,7 +70,7 @@ impl Progress {
     fn bar(&self, now: u64, took: Duration) -> String {
         let filled = usize::try_from(now * WIDTH / self.total.max(1)).unwrap_or_default();
         let bar: String = "=".repeat(filled) + &" ".repeat(WIDTH as usize - filled.min(WIDTH as usize));
-        let rate = (now - self.first) as f64 / took.as_secs_f64().max(0.001);
+        let rate = now.saturating_sub(self.first) as f64 / took.as_secs_f64().max(0.001);
         let left = (self.total.saturating_sub(now)) as f64 / rate.max(1.0);
         format!("{} [{bar}] {} of {}, {left:.0} s left", self.what, size(now), size(self.total))
     }

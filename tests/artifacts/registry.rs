@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::yard::{Credential, OURS, Yard};
 use crate::http::Answer;
 use crate::support::cluster::Folder;
+use crate::support::cutter::Cutter;
 use crate::support::image::{self, Image};
 use crate::support::registry::{EVENTS_SECRET, SERVICE};
 
@@ -212,5 +213,20 @@ async fn the_registry_believes_tokens_of_a_process_whose_certificate_has_long_ru
     assert!(repository.manifest(image.digest.as_str()).await.is_err(), "a token of yesterday");
     clock.advance(TimeDelta::hours(25));
     repository.manifest(image.digest.as_str()).await.expect("a certificate of today");
+    yard.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_push_whose_connection_breaks_is_whole_in_the_end() {
+    let yard = Yard::new().await;
+    let publish = yard.credential(OURS, true, 900).await;
+    // More than goes at a time, and cut within the second part.
+    let layer: Vec<u8> = (0..70 << 20).map(|at: u32| (at / 997 % 251) as u8).collect();
+    let wire = Cutter::before(&yard.registry.host, 66 << 20).await;
+    let holder = yard.speak_through(&wire, OURS, &publish).patient_for(Duration::from_secs(2));
+    let pushed = holder.push_bytes(&layer).await.expect("it goes on by itself");
+    assert!(wire.has_cut(), "nothing broke, which proves nothing");
+    let kept = std::fs::read(yard.registry.blob_file(&pushed)).unwrap();
+    assert!(kept == layer, "the registry has other bytes");
     yard.end().await;
 }

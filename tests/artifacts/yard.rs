@@ -22,6 +22,7 @@ use uuid::Uuid;
 use crate::catalog;
 use crate::http::{Answer, Http, project};
 use crate::support::cluster::Folder;
+use crate::support::cutter::Cutter;
 use crate::support::image::{self, Image};
 use crate::support::realm;
 use crate::support::registry::{TestRegistry, wrapping};
@@ -111,6 +112,13 @@ impl Yard {
     pub fn speak(&self, repository: &str, with: &Credential) -> Repository {
         let url = format!("http://{}", self.registry.host);
         let password = Secret::new(with.password.clone());
+        Repository::with_credential(&url, repository, &with.username, password).unwrap()
+    }
+
+    /// The same, over a wire that may break.
+    pub fn speak_through(&self, wire: &Cutter, repository: &str, with: &Credential) -> Repository {
+        let password = Secret::new(with.password.clone());
+        let url = format!("http://{}", wire.address);
         Repository::with_credential(&url, repository, &with.username, password).unwrap()
     }
 

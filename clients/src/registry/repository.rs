@@ -2,8 +2,11 @@
 //! intent's credential, gets a token for this repository alone. Everything read is bounded and hashed here.
 
 mod delete;
+mod fault;
 mod push;
+mod upload;
 
+pub use fault::RegistryFault;
 pub use push::Pushed;
 
 use std::sync::Arc;
@@ -13,11 +16,17 @@ use domain::{Digest, Secret};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, WWW_AUTHENTICATE};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use serde::Deserialize;
-use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use self::fault::{refused, unavailable};
 use super::scope::{Access, Action};
 use super::tokens::TokenServer;
+
+/// Answers are short, so this is for all of one. Uploads have no such limit: they go on for as long as they move.
+const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+
+/// How long nothing of an upload may move.
+const STALL_LIMIT: Duration = Duration::from_secs(60);
 
 /// What registries themselves accept at most.
 const LARGEST_MANIFEST: usize = 4 * 1024 * 1024;
@@ -25,38 +34,6 @@ const LARGEST_MANIFEST: usize = 4 * 1024 * 1024;
 /// Registries answer 404 for a manifest whose type was not asked for.
 const MANIFEST_TYPES: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json, \
     application/vnd.docker.distribution.manifest.v2+json, application/vnd.docker.distribution.manifest.list.v2+json";
-
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum RegistryFault {
-    #[error("the registry has no {what} {reference} in {repository}")]
-    Absent { what: &'static str, reference: String, repository: String },
-    #[error("the registry's {what} {reference} has more than {most} bytes")]
-    TooLarge { what: &'static str, reference: String, most: usize },
-    /// The registry gave other bytes than it was asked for.
-    #[error("the registry answered {found} when asked for {asked}")]
-    Mismatch { asked: Digest, found: Digest },
-    #[error("the registry refused: {0}")]
-    Refused(String),
-    #[error("the registry's storage is full or read-only: {0}")]
-    StorageFull(String),
-    /// Says nothing about what was asked for.
-    #[error("the registry does not answer: {0}")]
-    Unavailable(String),
-}
-
-impl RegistryFault {
-    /// Whether it says something of what was asked for, rather than of the registry, its configuration or the clocks.
-    pub fn is_verdict(&self) -> bool {
-        match self {
-            RegistryFault::Absent { .. }
-            | RegistryFault::TooLarge { .. }
-            | RegistryFault::Mismatch { .. } => true,
-            RegistryFault::Refused(_) | RegistryFault::StorageFull(_) | RegistryFault::Unavailable(_) => {
-                false
-            }
-        }
-    }
-}
 
 #[derive(Debug, Clone)]
 pub struct Manifest {
@@ -80,6 +57,7 @@ pub struct Repository {
     url: String,
     pub name: String,
     speaker: Speaker,
+    patience: Duration,
 }
 
 /// One client for a process: it keeps connections and no credentials.
@@ -88,7 +66,6 @@ pub(super) fn http() -> Result<Client, RegistryFault> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder()
         .connect_timeout(Duration::from_secs(5))
-        .read_timeout(Duration::from_secs(30))
         .user_agent(concat!("gpuaas/", env!("CARGO_PKG_VERSION")))
         .build()
         .map_err(|error| RegistryFault::Unavailable(error.to_string()))
@@ -96,7 +73,13 @@ pub(super) fn http() -> Result<Client, RegistryFault> {
 
 impl Repository {
     pub(super) fn own(http: Client, url: &str, name: &str, tokens: Arc<TokenServer>) -> Repository {
-        Repository { http, url: url.to_owned(), name: name.to_owned(), speaker: Speaker::Platform(tokens) }
+        Repository {
+            http,
+            url: url.to_owned(),
+            name: name.to_owned(),
+            speaker: Speaker::Platform(tokens),
+            patience: STALL_LIMIT,
+        }
     }
 
     /// For somebody who was given a credential for this repository.
@@ -112,7 +95,15 @@ impl Repository {
             url: url.trim_end_matches('/').to_owned(),
             name: name.to_owned(),
             speaker,
+            patience: STALL_LIMIT,
         })
+    }
+
+    /// How long an upload may stand still.
+    #[must_use]
+    pub fn patient_for(mut self, patience: Duration) -> Repository {
+        self.patience = patience;
+        self
     }
 
     /// By digest or by tag; a digest is compared with what came. `None` if there is none.
@@ -173,7 +164,8 @@ impl Repository {
 
     async fn send(&self, request: RequestBuilder, actions: &[Action]) -> Result<Response, RegistryFault> {
         let token = self.token(actions).await?;
-        request.bearer_auth(token.expose()).send().await.map_err(unavailable)
+        let request = request.bearer_auth(token.expose()).timeout(ANSWER_LIMIT);
+        request.send().await.map_err(unavailable)
     }
 
     async fn token(&self, actions: &[Action]) -> Result<Secret<String>, RegistryFault> {
@@ -192,7 +184,8 @@ impl Repository {
         password: &Secret<String>,
         actions: &[Action],
     ) -> Result<Secret<String>, RegistryFault> {
-        let knock = self.http.get(format!("{}/v2/", self.url)).send().await.map_err(unavailable)?;
+        let knock = self.http.get(format!("{}/v2/", self.url)).timeout(ANSWER_LIMIT);
+        let knock = knock.send().await.map_err(unavailable)?;
         let challenge = header(knock.headers(), WWW_AUTHENTICATE.as_str());
         let (Some(realm), Some(service)) = (quoted(&challenge, "realm"), quoted(&challenge, "service"))
         else {
@@ -201,6 +194,7 @@ impl Repository {
         let words: Vec<&str> = actions.iter().map(|action| action.as_str()).collect();
         let scope = format!("repository:{}:{}", self.name, words.join(","));
         let request = self.http.get(realm).query(&[("service", service), ("scope", &scope)]);
+        let request = request.timeout(ANSWER_LIMIT);
         let answer =
             request.basic_auth(username, Some(password.expose())).send().await.map_err(unavailable)?;
         if answer.status() != StatusCode::OK {
@@ -238,47 +232,6 @@ async fn bounded(
     Ok(bytes)
 }
 
-/// A server's own trouble passes; anything else it says is its answer.
-async fn refused(answer: Response) -> RegistryFault {
-    let status = answer.status();
-    judged(status, &bounded(answer, "error", "", 4096).await.unwrap_or_default())
-}
-
-fn judged(status: StatusCode, body: &[u8]) -> RegistryFault {
-    let said = format!("{status} {}", first_message(body).unwrap_or_default());
-    match status {
-        StatusCode::INSUFFICIENT_STORAGE | StatusCode::METHOD_NOT_ALLOWED => RegistryFault::StorageFull(said),
-        _ if is_full(&said) => RegistryFault::StorageFull(said),
-        _ if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
-            RegistryFault::Unavailable(said)
-        }
-        _ => RegistryFault::Refused(said),
-    }
-}
-
-/// In words, or by the number that Linux has for it.
-fn is_full(said: &str) -> bool {
-    ["no space left", r#""Err":28}"#, r#""Err":28,"#].iter().any(|sign| said.contains(sign))
-}
-
-/// `{"errors": [{"code", "message", "detail"}]}`, as every registry answers. The detail is of any shape; what a full disk
-/// says is in it.
-fn first_message(body: &[u8]) -> Option<String> {
-    let said: Value = serde_json::from_slice(body).ok()?;
-    let first = said.get("errors")?.get(0)?;
-    let word = |name: &str| first.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let detail = first.get("detail").filter(|detail| !detail.is_null());
-    let detail = detail.map(|detail| detail.as_str().map_or_else(|| detail.to_string(), str::to_owned));
-    let detail = detail.map(|detail| format!(" ({detail})")).unwrap_or_default();
-    Some(format!("{}: {}{detail}", word("code"), word("message")))
-}
-
-/// Never the address itself: it may hold a signature.
-fn unavailable(error: reqwest::Error) -> RegistryFault {
-    let why = if error.is_timeout() { "it did not answer in time" } else { "the connection failed" };
-    RegistryFault::Unavailable(why.to_owned())
-}
-
 fn header(headers: &HeaderMap, name: &str) -> String {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
 }
@@ -291,20 +244,7 @@ fn quoted<'a>(challenge: &'a str, name: &str) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    #[test]
-    fn a_disk_that_is_full_is_told_apart_from_a_registry_that_is_away() {
-        let body = br#"{"errors":[{"code":"UNKNOWN","message":"unknown error","detail":
-            {"DriverName":"filesystem","Enclosed":{"Op":"mkdir","Path":"/var/lib/registry","Err":28}}}]}"#;
-        let full = judged(StatusCode::INTERNAL_SERVER_ERROR, body);
-        assert!(matches!(full, RegistryFault::StorageFull(_)), "{full}");
-        let word = br#"{"errors":[{"code":"UNKNOWN","message":"unknown error","detail":"write: no space left on device"}]}"#;
-        assert!(matches!(judged(StatusCode::INTERNAL_SERVER_ERROR, word), RegistryFault::StorageFull(_)));
-        let away = br#"{"errors":[{"code":"UNAVAILABLE","message":"service unavailable"}]}"#;
-        assert!(matches!(judged(StatusCode::SERVICE_UNAVAILABLE, away), RegistryFault::Unavailable(_)));
-        assert!(matches!(judged(StatusCode::FORBIDDEN, b""), RegistryFault::Refused(_)));
-    }
+    use super::quoted;
 
     #[test]
     fn a_challenge_names_realm_and_service() {

@@ -11,7 +11,6 @@ use clients::registry::{Pushed, Repository};
 use clients::trust::{SignerKey, sign};
 use domain::artifact::MANIFEST_TYPES;
 use domain::{Digest, Secret};
-use reqwest::Body;
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -24,6 +23,8 @@ pub struct Image {
     layout: Layout,
     manifest: Descriptor,
     pub digest: Digest,
+    /// Of all that is in it.
+    pub size: u64,
     /// Where a tar file was unpacked; goes with the command.
     unpacked: Option<PathBuf>,
 }
@@ -63,7 +64,9 @@ impl Image {
         let manifest = layout.image().map_err(Failure::usage)?.clone();
         let digest = manifest.digest.parse().map_err(Failure::usage)?;
         layout.verify(&manifest).map_err(Failure::usage)?;
-        Ok(Image { layout, manifest, digest, unpacked })
+        let parts = layout.needed_by(&manifest).map_err(Failure::usage)?;
+        let size = parts.iter().map(|part| part.size).sum();
+        Ok(Image { layout, manifest, digest, size, unpacked })
     }
 
     pub async fn push(&self, repository: &Repository, tag: Option<&str>) -> Result<(), Failure> {
@@ -94,12 +97,9 @@ impl Image {
 
     async fn push_blob(&self, to: &Repository, blob: &Descriptor) -> Result<(), Failure> {
         let path = self.layout.blob_path(&blob.digest).map_err(Failure::usage)?;
-        let file = tokio::fs::File::open(&path).await;
-        let file = file.map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
         let digest: Digest = blob.digest.parse().map_err(Failure::usage)?;
         let progress = Arc::new(Progress::new(&short(&digest), blob.size, 0));
-        let watched = Arc::clone(&progress);
-        let pushed = to.push_blob(&digest, blob.size, || Body::wrap_stream(watched.watch(file))).await;
+        let pushed = to.push_blob(&digest, blob.size, |part| Arc::clone(&progress).part(path.clone(), part)).await;
         match pushed.map_err(Failure::server)? {
             Pushed::Sent => progress.done(),
             Pushed::There => output::say(&format!("{} is there already", short(&digest))),

@@ -206,7 +206,7 @@ fn refused(fault: RegistryFault) -> ApiError {
             tracing::warn!(why, "the image registry did not answer");
             ApiError::unavailable("The image registry does not answer right now.")
         }
-        RegistryFault::Refused(why) | RegistryFault::StorageFull(why) => {
+        RegistryFault::Refused(why) | RegistryFault::StorageFull(why) | RegistryFault::Unreadable(why) => {
             tracing::warn!(why, "the image registry refused");
             ApiError::new(ErrorCode::UpstreamError, "The image registry refused to show the manifest.")
         }

@@ -4,7 +4,8 @@ use domain::Digest;
 use reqwest::{Method, StatusCode};
 use serde::Deserialize;
 
-use super::{RegistryFault, Repository, refused};
+use super::fault::refused;
+use super::{RegistryFault, Repository};
 use crate::registry::scope::Action;
 
 /// Lists are as long as whoever may push likes. What is beyond goes with what nobody registered.

@@ -1,15 +1,23 @@
 //! Pushing: blobs first, then the manifest that names them. What the registry has already is not sent again, so a push
 //! that broke off goes on where it was.
 
+use std::future::{self, Future};
+use std::io;
+use std::ops::Range;
+
+use bytes::Bytes;
 use domain::Digest;
-use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
-use reqwest::{Body, Method, StatusCode, Url};
+use futures::{Stream, stream};
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Method, StatusCode};
 use sha2::{Digest as _, Sha256};
 
-use super::{RegistryFault, Repository, header, refused, unavailable};
+use super::fault::refused;
+use super::upload::Blob;
+use super::{RegistryFault, Repository};
 use crate::registry::scope::Action;
 
-const PUSH: [Action; 2] = [Action::Pull, Action::Push];
+pub(super) const PUSH: [Action; 2] = [Action::Pull, Action::Push];
 
 /// Whether anything had to be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,35 +37,34 @@ impl Repository {
         }
     }
 
-    /// `body` is asked for only if the registry lacks the blob; it must have this digest and size.
-    pub async fn push_blob<B: Into<Body>>(
+    /// `read` gives these bytes of the blob. It is asked only if the registry lacks the blob, and again for what did not
+    /// arrive.
+    pub async fn push_blob<F, S>(
         &self,
         digest: &Digest,
         size: u64,
-        body: impl FnOnce() -> B,
-    ) -> Result<Pushed, RegistryFault> {
+        read: impl FnMut(Range<u64>) -> F,
+    ) -> Result<Pushed, RegistryFault>
+    where
+        F: Future<Output = io::Result<S>>,
+        S: Stream<Item = io::Result<Bytes>> + Send + 'static,
+    {
         if self.has_blob(digest).await? {
             return Ok(Pushed::There);
         }
-        let begun = self.send(self.request(Method::POST, "blobs/uploads/"), &PUSH).await?;
-        if begun.status() != StatusCode::ACCEPTED {
-            return Err(refused(begun).await);
-        }
-        let mut place = self.place(&header(begun.headers(), LOCATION.as_str()))?;
-        place.query_pairs_mut().append_pair("digest", digest.as_str());
-        let upload = self
-            .http
-            .put(place)
-            .header(CONTENT_TYPE, "application/octet-stream")
-            .header(CONTENT_LENGTH, size)
-            .body(body());
-        let ended = self.send(upload, &PUSH).await?;
-        if ended.status() == StatusCode::CREATED { Ok(Pushed::Sent) } else { Err(refused(ended).await) }
+        self.upload(Blob { digest, size, read }).await?;
+        Ok(Pushed::Sent)
     }
 
     pub async fn push_bytes(&self, bytes: &[u8]) -> Result<Digest, RegistryFault> {
         let digest = Digest::from_sha256(Sha256::digest(bytes).into());
-        self.push_blob(&digest, bytes.len() as u64, || bytes.to_vec()).await?;
+        let all = Bytes::copy_from_slice(bytes);
+        let read = |part: Range<u64>| {
+            // What is in memory is addressed by `usize`.
+            let part = all.slice(part.start as usize..part.end as usize);
+            future::ready(Ok(stream::iter([Ok(part)])))
+        };
+        self.push_blob(&digest, bytes.len() as u64, read).await?;
         Ok(digest)
     }
 
@@ -77,18 +84,5 @@ impl Repository {
             return Err(refused(answer).await);
         }
         Ok(Digest::from_sha256(Sha256::digest(bytes).into()))
-    }
-
-    /// Where an upload goes on: whole or without the host, as the registry likes.
-    fn place(&self, location: &str) -> Result<Url, RegistryFault> {
-        let odd = || RegistryFault::Refused("it does not say where to upload".to_owned());
-        let base = Url::parse(&format!("{}/", self.url)).map_err(|_| odd())?;
-        base.join(location).map_err(|_| odd())
-    }
-}
-
-impl From<reqwest::Error> for RegistryFault {
-    fn from(error: reqwest::Error) -> RegistryFault {
-        unavailable(error)
     }
 }
