@@ -284,15 +284,16 @@ fn about_the_process() -> Router<State> {
 /// What is slow has no deadline here; its handlers have their own.
 fn layered(router: Router<State>, slow: Router<State>, state: State) -> Router {
     let outermost = || middleware::from_fn_with_state(state.clone(), edge::edge);
+    let of_bodies =
+        || (Extension(body::Patience(state.receive_within)), DefaultBodyLimit::max(body::MAX_BYTES));
     // Together, from the outermost in: each `layer` of its own would be one more allocation per request.
     let layers = (
         outermost(),
         CatchPanicLayer::custom(after_panic),
         TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, DEADLINE),
-        Extension(body::Patience(state.receive_within)),
-        DefaultBodyLimit::max(body::MAX_BYTES),
+        of_bodies(),
     );
-    let slow = slow.layer((outermost(), CatchPanicLayer::custom(after_panic)));
+    let slow = slow.layer((outermost(), CatchPanicLayer::custom(after_panic), of_bodies()));
     router.layer(layers).merge(slow).with_state(state)
 }
 

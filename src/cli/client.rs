@@ -24,6 +24,8 @@ use crate::failure::Failure;
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// Longer than the longest `?wait=`. Streams are read for as long as they last.
 const ANSWER_LIMIT: Duration = Duration::from_secs(90);
+/// Where the platform reads all of a large file before it answers.
+const READING_LIMIT: Duration = Duration::from_secs(3600);
 /// How many items a page of a list has, and how many pages of one are read.
 const PAGE: usize = 200;
 const PAGES: usize = 25;
@@ -138,11 +140,20 @@ impl Client {
 
     /// A change. Its key makes it safe to send again should the answer get lost on the way.
     pub async fn post<T: DeserializeOwned>(&self, path: &str, sent: &impl Serialize) -> Result<T, Failure> {
-        self.change(Method::POST, path, sent).await
+        self.change(Method::POST, path, sent, ANSWER_LIMIT).await
+    }
+
+    /// A change before which the platform reads what it is about, however large that is.
+    pub async fn post_unhurried<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        sent: &impl Serialize,
+    ) -> Result<T, Failure> {
+        self.change(Method::POST, path, sent, READING_LIMIT).await
     }
 
     pub async fn put<T: DeserializeOwned>(&self, path: &str, sent: &impl Serialize) -> Result<T, Failure> {
-        self.change(Method::PUT, path, sent).await
+        self.change(Method::PUT, path, sent, ANSWER_LIMIT).await
     }
 
     async fn change<T: DeserializeOwned>(
@@ -150,10 +161,11 @@ impl Client {
         method: Method,
         path: &str,
         sent: &impl Serialize,
+        limit: Duration,
     ) -> Result<T, Failure> {
         let key = Uuid::new_v4().to_string();
         let answer = self.send(|http| {
-            let request = http.request(method.clone(), self.at(path)).timeout(ANSWER_LIMIT);
+            let request = http.request(method.clone(), self.at(path)).timeout(limit);
             request.header("x-idempotency-key", &key).json(sent)
         });
         body(answer.await?).await

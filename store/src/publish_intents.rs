@@ -128,8 +128,8 @@ pub async fn open_upload(conn: &mut PgConnection, upload_hash: &[u8]) -> sqlx::R
     .await
 }
 
-/// Lets whoever asked for the upload of the same bytes before go on with it: by another address, for as long as is asked
-/// now. None where there is no such upload, or it is over.
+/// Lets whoever asked for the upload of the same bytes before go on with it, or find it done: by another address, for as
+/// long as is asked now. None where there is no such upload, or it is over.
 pub async fn reopen_upload(
     conn: &mut PgConnection,
     new: &NewIntent<'_>,
@@ -144,7 +144,7 @@ pub async fn reopen_upload(
              select id from publish_intents i
              where project_id = $1 and app_slug = $2 and app_version = $3 and artifact_name = $4
                and coalesce(variant, '') = coalesce($5, '') and artifact_kind = 'blob' and expected_digest = $6
-               and created_by = $7 and upload_hash is not null and expires_at > engine.now()
+               and created_by = $7 and (upload_hash is null) = ($8::bytea is null) and expires_at > engine.now()
                and signing_key_id is not distinct from $11
                and not exists (select 1 from app_artifacts a where a.intent_id = i.id)
              order by id desc limit 1 for update)

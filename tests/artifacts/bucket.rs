@@ -1,98 +1,25 @@
 //! Blobs in a bucket. `SeaweedFS`, which shares no code with us, judges the addresses that the platform signs.
 
-use std::fs::File;
-use std::net::{Ipv4Addr, TcpListener};
-use std::process::{Child, Command, Stdio};
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use clients::blobs::{BlobFault, BlobName, Blobs, S3, S3Settings, SignedUpload};
-use domain::Secret;
+use axum::Router;
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use clients::blobs::{BlobFault, BlobName, Blobs, SignedUpload};
 use futures::TryStreamExt;
 use reqwest::Client;
 use serde_json::json;
+use tokio::net::TcpListener;
 use uuid::Uuid;
 
 use super::yard::Yard;
 use crate::http::project;
-use crate::support::cluster::Folder;
+use crate::support::bucket::{Bucket, SECRET, connect_to};
 use crate::support::image::digest;
+use crate::support::slow::short_or_slow;
 
-const ID: &str = "platform";
-const SECRET: &str = "hunter2";
 const HOUR: Duration = Duration::from_secs(3600);
-
-/// A server with one bucket; it ends with the story.
-struct Server {
-    child: Child,
-    _folder: Folder,
-    endpoint: String,
-}
-
-impl Server {
-    async fn start() -> Server {
-        let (folder, port) = (Folder::new(), free_ports());
-        let log = File::create(folder.0.join("log")).unwrap();
-        let child = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/target/oracles/bin/weed"))
-            .args(["mini", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-webdav=false", "-admin.ui=false"])
-            .args(["-master.telemetry=false", "-s3.port.iceberg=0", "-s3.port.lance=0"])
-            .arg(format!("-dir={}", folder.0.display()))
-            .args([format!("-master.port={port}"), format!("-volume.port={}", port + 1)])
-            .args([format!("-filer.port={}", port + 2), format!("-s3.port={}", port + 3)])
-            .arg(format!("-admin.port={}", port + 4))
-            .env("AWS_ACCESS_KEY_ID", ID)
-            .env("AWS_SECRET_ACCESS_KEY", SECRET)
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().unwrap())
-            .stderr(log)
-            .spawn()
-            .expect("./dev test installs it");
-        let server = Server { child, _folder: folder, endpoint: format!("http://127.0.0.1:{}", port + 3) };
-        server.make_bucket().await;
-        server
-    }
-
-    /// As an operator would, once the server answers.
-    async fn make_bucket(&self) {
-        for _ in 0..600 {
-            let made = Command::new("curl")
-                .args(["--silent", "--fail", "--request", "PUT", "--aws-sigv4", "aws:amz:us-east-1:s3"])
-                .args(["--user", &format!("{ID}:{SECRET}"), &format!("{}/blobs", self.endpoint)])
-                .status();
-            if made.expect("curl runs").success() {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-        panic!("no bucket");
-    }
-
-    fn connect(&self, secret: &str) -> S3 {
-        S3::connect(&S3Settings {
-            endpoint: self.endpoint.clone(),
-            region: "us-east-1".to_owned(),
-            bucket: "blobs".to_owned(),
-            access_key_id: ID.to_owned(),
-            secret_access_key: Secret::new(secret.to_owned()),
-        })
-        .unwrap()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Five in a row, and those that lie ten thousand above them: below the ports that connections are given. Stories of other
-/// processes look elsewhere first.
-fn free_ports() -> u16 {
-    let first = 12_000 + u16::try_from(std::process::id() % 1_000).unwrap_or_default() * 8;
-    let free = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
-    let row = |first: &u16| (0..5).all(|at| free(first + at) && free(first + at + 10_000));
-    (first..22_000).step_by(8).find(row).expect("free ports")
-}
 
 /// Uploads as the answer says, but for a header that may be left out.
 async fn upload(signed: &SignedUpload, without: Option<&str>, bytes: &'static [u8]) -> u16 {
@@ -109,7 +36,7 @@ fn name() -> BlobName {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signed_address_takes_one_upload_of_the_right_bytes() {
-    let server = Server::start().await;
+    let server = Bucket::start().await;
     let s3 = server.connect(SECRET);
     let blobs = Blobs::S3(s3.clone());
     let (this, that) = (digest(b"this"), digest(b"that"));
@@ -155,7 +82,7 @@ async fn a_signed_address_takes_one_upload_of_the_right_bytes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_accepts_by_the_wrong_digest_takes_nothing_from_whoever_has_the_right_one() {
-    let server = Server::start().await;
+    let server = Bucket::start().await;
     let s3 = server.connect(SECRET);
     let blobs = Blobs::S3(s3.clone());
     let (this, that) = (digest(b"this"), digest(b"that"));
@@ -172,7 +99,7 @@ async fn whoever_accepts_by_the_wrong_digest_takes_nothing_from_whoever_has_the_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_blob_goes_to_the_bucket_is_registered_from_there_and_goes_when_it_is_retired() {
-    let server = Server::start().await;
+    let server = Bucket::start().await;
     let s3 = server.connect(SECRET);
     let yard = Yard::keeping_in(Blobs::S3(s3.clone())).await;
     let wanted =
@@ -201,5 +128,49 @@ async fn a_blob_goes_to_the_bucket_is_registered_from_there_and_goes_when_it_is_
     assert_eq!(blobs.check(&name, &digest(b"this")).await, Ok(4));
     yard.retired(&artifact).await;
     assert_eq!(blobs.check(&name, &digest(b"this")).await, Err(BlobFault::Absent));
+    yard.end().await;
+}
+
+/// A store that copies as slowly as a large blob makes it, and gives `this`.
+async fn slow_store(copying: Duration) -> String {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    let serve = async move |method: Method, headers: HeaderMap, uri: axum::http::Uri| -> Response {
+        let kept = uri.path().starts_with("/blobs/projects");
+        match method {
+            Method::HEAD if kept => StatusCode::NOT_FOUND.into_response(),
+            Method::PUT if headers.contains_key("x-amz-copy-source") => {
+                tokio::time::sleep(copying).await;
+                let copied = "<CopyObjectResult><ETag>e</ETag></CopyObjectResult>";
+                copied.into_response()
+            }
+            Method::DELETE => StatusCode::NO_CONTENT.into_response(),
+            _ => ([("last-modified", "Tue, 17 Nov 2026 00:00:00 GMT"), ("etag", "e")], "this").into_response(),
+        }
+    };
+    tokio::spawn(async move { axum::serve(listener, Router::new().fallback(serve)).await });
+    endpoint
+}
+
+/// The longest that a client of its own accord would wait for a whole request is half a minute.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_that_takes_the_store_its_time_is_waited_for() {
+    let copying = Duration::from_secs(short_or_slow(1, 35));
+    let blobs = Blobs::S3(connect_to(&slow_store(copying).await, SECRET));
+    assert_eq!(blobs.accept(&name(), &digest(b"this"), 10).await, Ok(4));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bucket_is_offered_no_more_than_it_takes_in_one_piece() {
+    let yard = Yard::keeping_in(Blobs::S3(connect_to("http://127.0.0.1:9", SECRET))).await;
+    let path = project("/app-artifacts/publish-intents");
+    let mut wanted = json!({
+        "app_slug": "hello", "app_version": "1.0.0", "artifact_name": "weights", "artifact_kind": "blob",
+        "max_bytes": 5_i64 << 30,
+    });
+    yard.http.acting("publisher").post(&path, wanted.clone()).await.with(201);
+    wanted["max_bytes"] = json!((5_i64 << 30) + 1);
+    let refused = yard.http.acting("publisher").post(&path, wanted).await.with(400);
+    assert_eq!(refused["details"]["errors"][0]["pointer"], "/max_bytes", "{refused:#}");
     yard.end().await;
 }

@@ -31,7 +31,7 @@ use crate::state::State;
 
 const HOUR: i32 = 3600;
 pub(super) const SIGNATURE_SCHEME: &str = "cosign-ecdsa-p256";
-/// What one upload to a bucket can have.
+/// Unless more is asked for. A bucket takes and copies no more in one piece.
 const LARGEST_BLOB: i64 = 5 << 30;
 /// 256 random bits and more.
 const TOKEN_LENGTH: usize = 43;
@@ -84,6 +84,11 @@ fn check(asked: &NewPublishIntent, depot: &Depot) -> Result<(), ApiError> {
     if is_blob && depot.blobs.is_none() {
         problems
             .add("/artifact_kind", "blobs are not taken by this platform: no artifact store is configured");
+    }
+    let in_bucket = matches!(depot.blobs, Some(Blobs::S3(_)));
+    if is_blob && in_bucket && asked.max_bytes.is_some_and(|most| most > LARGEST_BLOB) {
+        let why = format!("must be at most {LARGEST_BLOB}: this platform keeps blobs in a bucket, in one piece each");
+        problems.add("/max_bytes", why);
     }
     if !is_blob && asked.max_bytes.is_some() {
         problems.add("/max_bytes", "is for blobs only");

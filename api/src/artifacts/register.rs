@@ -37,6 +37,8 @@ pub(crate) fn register() -> Endpoint {
             ErrorCode::ArtifactUntrusted,
             ErrorCode::UpstreamError,
         ])
+        // A blob is read to its end.
+        .takes_its_time()
 }
 
 async fn make(Shared(state): Shared<State>, caller: Caller, request: Request) -> Result<Response, Response> {

@@ -40,6 +40,8 @@ pub(crate) fn verify() -> Endpoint {
             ErrorCode::StateConflict,
             ErrorCode::UpstreamError,
         ])
+        // A blob is read to its end.
+        .takes_its_time()
 }
 
 async fn check(

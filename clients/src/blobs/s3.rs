@@ -12,7 +12,7 @@ use bytes::Bytes;
 use domain::{Digest, Secret};
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
-use object_store::ObjectStoreExt;
+use object_store::{ClientOptions, ObjectStoreExt, RetryConfig};
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path;
 use object_store::signer::{SignedUrlOptions, Signer};
@@ -24,6 +24,12 @@ use uuid::Uuid;
 use super::{BlobFault, BlobName, agree};
 
 const CHECKSUM: &str = "x-amz-checksum-sha256";
+
+/// For how long trouble is tried again before it is told: somebody may be waiting for an answer.
+const RETRY_LIMIT: Duration = Duration::from_secs(20);
+
+/// A request as a whole has no limit: one may copy, or give, as much as a blob has. This is how long the store may be silent.
+const SILENCE_LIMIT: Duration = Duration::from_secs(900);
 
 #[derive(Debug, Clone)]
 pub struct S3Settings {
@@ -54,7 +60,8 @@ impl S3 {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let bucket = AmazonS3Builder::new()
             .with_endpoint(&settings.endpoint)
-            .with_allow_http(settings.endpoint.starts_with("http://"))
+            .with_client_options(options(settings))
+            .with_retry(RetryConfig { max_retries: 3, retry_timeout: RETRY_LIMIT, ..RetryConfig::default() })
             .with_region(&settings.region)
             .with_bucket_name(&settings.bucket)
             .with_access_key_id(&settings.access_key_id)
@@ -153,6 +160,14 @@ impl S3 {
     }
 }
 
+fn options(settings: &S3Settings) -> ClientOptions {
+    ClientOptions::new()
+        .with_allow_http(settings.endpoint.starts_with("http://"))
+        .with_connect_timeout(Duration::from_secs(5))
+        .with_timeout_disabled()
+        .with_read_timeout(SILENCE_LIMIT)
+}
+
 fn incoming(intent: Uuid) -> Path {
     Path::from(format!("incoming/{intent}"))
 }
@@ -179,6 +194,15 @@ fn trouble(error: object_store::Error) -> BlobFault {
             BlobFault::Unavailable("it does not accept the platform's credentials".to_owned())
         }
         Precondition { .. } => BlobFault::Busy,
+        error if is_full(&error) => BlobFault::NoRoom,
         _ => BlobFault::Unavailable("the request failed".to_owned()),
     }
+}
+
+/// By the status that HTTP has for it, or in the words of the servers that have others.
+fn is_full(error: &object_store::Error) -> bool {
+    let said = error.to_string().to_ascii_lowercase();
+    ["507 insufficient storage", "storagefull", "quotaexceeded", "no space left", "no free volumes", "no writable volumes"]
+        .iter()
+        .any(|sign| said.contains(sign))
 }
