@@ -65,6 +65,21 @@ impl Source {
         }
     }
 
+    fn size(&self) -> u64 {
+        match self {
+            Source::Image(image) => image.size,
+            Source::Blob(blob) => blob.size,
+        }
+    }
+
+    /// As much as there is: the platform's own limit is lower than what it takes from those who say what they have.
+    fn max_bytes(&self) -> Option<i64> {
+        match self {
+            Source::Image(_) => None,
+            Source::Blob(blob) => i64::try_from(blob.size.max(1)).ok(),
+        }
+    }
+
     fn kind(&self) -> ArtifactKind {
         match self {
             Source::Image(_) => ArtifactKind::Oci,
@@ -88,7 +103,7 @@ pub async fn run(args: &PublishArgs, client: &Client, format: Format) -> Result<
     };
     if artifact.trust_state != Trust::Verified {
         let path = client.in_project(&format!("/app-artifacts/{}/verify", artifact.id))?;
-        artifact = client.post(&path, &Operate { reason: None }).await?;
+        artifact = client.post_unhurried(&path, &Operate { reason: None }).await?;
     }
     tell(&artifact, format)
 }
@@ -139,7 +154,7 @@ async fn publish(
         media_type: None,
         size_bytes: None,
     };
-    client.post(&client.in_project("/app-artifacts")?, &new).await
+    client.post_unhurried(&client.in_project("/app-artifacts")?, &new).await
 }
 
 async fn ask(args: &PublishArgs, client: &Client, source: &Source) -> Result<PublishIntent, Failure> {
@@ -153,8 +168,8 @@ async fn ask(args: &PublishArgs, client: &Client, source: &Source) -> Result<Pub
         channel: None,
         expected_digest: Some(source.digest().to_string()),
         signing_key_id: None,
-        max_bytes: None,
-        ttl_seconds: None,
+        max_bytes: source.max_bytes(),
+        ttl_seconds: Some(lifetime(source.size())),
     };
     client.post(&client.in_project("/app-artifacts/publish-intents")?, &wanted).await
 }
@@ -164,6 +179,12 @@ async fn sign(args: &PublishArgs, client: &Client, source: &Source, key: &Signer
     let Source::Image(image) = source else { return Ok(()) };
     let intent = ask(args, client, source).await?;
     image.sign(&image::open_repository(client, &intent).await?, key).await
+}
+
+/// For how many seconds a permission is asked: an hour, and longer for what takes longer at a MiB in a second, up to the
+/// day that is the longest there is.
+fn lifetime(size: u64) -> i32 {
+    i32::try_from(size >> 20).unwrap_or(i32::MAX).clamp(3600, 86_400)
 }
 
 fn read_key(path: &std::path::Path) -> Result<SignerKey, Failure> {

@@ -2,12 +2,14 @@
 
 use axum::body::Body;
 use axum::http::{Method, Request};
+use clients::blobs::Blobs;
 use serde_json::{Value, json};
 
 use super::Shell;
 use crate::artifacts::signer;
 use crate::artifacts::yard::Yard;
 use crate::http::project;
+use crate::support::bucket::{Bucket, SECRET};
 use crate::support::docker::Engine;
 use crate::support::image::{Image, digest};
 use crate::support::process::Said;
@@ -136,5 +138,58 @@ async fn an_image_of_the_engine_is_published_by_its_name() {
     assert_eq!((said.code, &answer(&said)["trust_state"]), (Some(0), &json!("verified")), "{said:?}");
     let unknown = shell.ask(&["publish", "hello", "1.0.0", "--image", "docker:nobodys:1"]).await;
     assert_eq!(unknown.code, Some(1), "{unknown:?}");
+    yard.end().await;
+}
+
+/// Asked for no more than there is, so that the platform's own limit is not what decides.
+async fn permitted(yard: &Yard) -> Vec<i64> {
+    let asked = "select max_bytes from publish_intents where max_bytes is not null order by id";
+    sqlx::query_scalar(asked).fetch_all(&yard.story.pool).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_blob_goes_to_a_bucket_by_one_command_and_is_not_sent_twice() {
+    let bucket = Bucket::start().await;
+    let yard = Yard::keeping_in(Blobs::S3(bucket.connect(SECRET))).await;
+    let shell = at(&yard);
+    let (weights, bytes) = (shell.path("weights.bin"), vec![7; 3 << 20]);
+    std::fs::write(&weights, &bytes).unwrap();
+    let command =
+        ["publish", "hello", "1.0.0", "--blob", weights.to_str().unwrap(), "--name", "weights", "-o", "json"];
+    // As a command leaves it that ended between upload and registration.
+    let wanted = json!({ "artifact_name": "weights", "artifact_kind": "blob", "expected_digest": digest(&bytes) });
+    let intent = yard.intent(wanted).await;
+    let mut upload = reqwest::Client::new().put(intent["upload_path"].as_str().unwrap()).body(bytes.clone());
+    for (name, value) in intent["upload_headers"].as_object().unwrap() {
+        upload = upload.header(name, value.as_str().unwrap());
+    }
+    assert!(upload.send().await.unwrap().status().is_success());
+    let said = shell.ask(&command).await;
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.stderr.contains("all of it is there already"), "{said:?}");
+    let artifact = answer(&said);
+    assert_eq!((&artifact["digest"], &artifact["trust_state"]), (&json!(digest(&bytes)), &json!("verified")));
+    assert_eq!(permitted(&yard).await, [3 << 20]);
+
+    std::fs::write(&weights, b"other weights").unwrap();
+    let said = shell.ask(&command).await;
+    assert_eq!((said.code, &answer(&said)["size_bytes"]), (Some(0), &json!(13)), "{said:?}");
+    assert!(said.stderr.contains("weights.bin 13 B sent"), "{said:?}");
+    yard.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bucket_without_room_refuses_and_nothing_is_registered() {
+    let bucket = Bucket::full().await;
+    let yard = Yard::keeping_in(Blobs::S3(bucket.connect(SECRET))).await;
+    let shell = at(&yard);
+    let weights = shell.path("weights.bin");
+    std::fs::write(&weights, vec![7; 3 << 20]).unwrap();
+    let command = ["publish", "hello", "1.0.0", "--blob", weights.to_str().unwrap(), "--name", "weights"];
+    let said = shell.ask(&command).await;
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(said.stderr.contains("the artifact store refused the upload: 500"), "{said:?}");
+    let listed = yard.http.get(&project("/app-artifacts")).await.with(200);
+    assert_eq!(listed["items"], json!([]));
     yard.end().await;
 }

@@ -1,24 +1,40 @@
-//! A file: uploaded to where the intent says, from the byte where an upload that broke off stands.
+//! A file: uploaded to where the intent says, from the byte where an upload that broke off stands. A bucket takes a file in
+//! one piece, so there it begins anew.
 
-use std::io::{Read, SeekFrom};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use api_types::PublishIntent;
+use clients::moving::{self, Broken, Patience};
 use domain::Digest;
-use reqwest::{Body, StatusCode};
+use reqwest::{Response, StatusCode};
 use sha2::{Digest as _, Sha256};
-use tokio::io::AsyncSeekExt;
 
 use crate::cli::client::{self, Client};
 use crate::cli::output;
 use crate::cli::progress::Progress;
 use crate::failure::Failure;
 
+/// How often an upload may break off before it is left to the next command.
+const TRIES: u32 = 6;
+const PATIENCE: Patience =
+    Patience { between_bytes: Duration::from_secs(60), for_the_answer: Duration::from_secs(900) };
+
 pub struct Blob {
     path: PathBuf,
     pub digest: Digest,
-    size: u64,
+    pub size: u64,
+}
+
+/// Where it goes.
+struct Place<'a> {
+    url: String,
+    http: reqwest::Client,
+    intent: &'a PublishIntent,
+    /// The platform's own uploads can be gone on with.
+    goes_on: bool,
 }
 
 impl Blob {
@@ -41,40 +57,88 @@ impl Blob {
         let path = intent.upload_path.as_deref();
         let path = path.ok_or_else(|| Failure::server("the platform does not say where to upload"))?;
         let (url, http) = (client.address(path), client::http()?);
-        // Only the platform's own uploads can be gone on with.
-        let offset = if path.starts_with('/') { offset(&http, &url).await? } else { 0 };
+        let place = Place { url, http, intent, goes_on: path.starts_with('/') };
+        let mut wait = Duration::from_secs(1);
+        for _ in 1..TRIES {
+            match self.upload_rest(&place).await? {
+                Ok(()) => return Ok(()),
+                Err(broken) => {
+                    output::say(&format!("the upload broke off ({broken}); going on in {} s", wait.as_secs()));
+                    tokio::time::sleep(wait).await;
+                    wait *= 2;
+                }
+            }
+        }
+        self.upload_rest(&place).await?.map_err(|broken| {
+            Failure::server(format!("the upload broke off: {broken}; run the command again to go on"))
+        })
+    }
+
+    /// Whether it arrived; what refuses it for good is a failure.
+    async fn upload_rest(&self, place: &Place<'_>) -> Result<Result<(), Broken>, Failure> {
+        let offset = match place.offset().await {
+            Ok(offset) => offset,
+            Err(broken) => return Ok(Err(Broken::Connection(broken))),
+        };
         if offset > 0 && offset == self.size {
             output::say("all of it is there already");
-            return Ok(());
+            return Ok(Ok(()));
         }
-        let mut file = tokio::fs::File::open(&self.path).await.map_err(Failure::usage)?;
-        file.seek(SeekFrom::Start(offset)).await.map_err(Failure::usage)?;
         let name = self.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let progress = Arc::new(Progress::new(&name, self.size, offset));
-        let mut request = http.put(&url).header("content-length", self.size - offset);
+        let mut request = place.http.put(&place.url);
         if offset > 0 {
             let range = format!("bytes {offset}-{}/{}", self.size.saturating_sub(1), self.size);
             request = request.header("content-range", range);
         }
-        for (header, value) in intent.upload_headers.iter().flatten() {
+        for (header, value) in place.intent.upload_headers.iter().flatten() {
             request = request.header(header, value);
         }
-        let answer = request.body(Body::wrap_stream(Arc::clone(&progress).watch(file))).send().await;
-        let answer = answer.map_err(|error| client::unreachable(&url, &error))?;
-        let status = answer.status();
-        if !status.is_success() {
-            return Err(client::refusal(status, &answer.text().await.unwrap_or_default()));
+        let rest = Arc::clone(&progress).part(self.path.clone(), offset..self.size).await;
+        let rest = rest.map_err(Failure::usage)?;
+        match moving::send(request, rest, self.size - offset, PATIENCE).await {
+            Ok(answer) if answer.status().is_success() => {
+                progress.done();
+                Ok(Ok(()))
+            }
+            Ok(answer) => place.refusal(answer).await.map(Ok),
+            Err(broken) => Ok(Err(broken)),
         }
-        progress.done();
-        Ok(())
     }
 }
 
-async fn offset(http: &reqwest::Client, url: &str) -> Result<u64, Failure> {
-    let answer = http.head(url).send().await.map_err(|error| client::unreachable(url, &error))?;
-    if answer.status() != StatusCode::NO_CONTENT {
-        return Ok(0);
+impl Place<'_> {
+    async fn offset(&self) -> Result<u64, reqwest::Error> {
+        if !self.goes_on {
+            return Ok(0);
+        }
+        let answer = self.http.head(&self.url).timeout(PATIENCE.between_bytes).send().await?;
+        if answer.status() != StatusCode::NO_CONTENT {
+            return Ok(0);
+        }
+        let told = answer.headers().get("upload-offset").and_then(|value| value.to_str().ok());
+        Ok(told.and_then(|text| text.parse().ok()).unwrap_or_default())
     }
-    let told = answer.headers().get("upload-offset").and_then(|value| value.to_str().ok());
-    Ok(told.and_then(|text| text.parse().ok()).unwrap_or_default())
+
+    /// What a refusal means. A bucket takes nothing where something lies: then an answer was lost on the way, and what lies
+    /// there is read when it is registered.
+    async fn refusal(&self, answer: Response) -> Result<(), Failure> {
+        let status = answer.status();
+        if !self.goes_on && status == StatusCode::PRECONDITION_FAILED {
+            output::say("all of it is there already");
+            return Ok(());
+        }
+        let text = answer.text().await.unwrap_or_default();
+        if self.goes_on {
+            return Err(client::refusal(status, &text));
+        }
+        let word = |name: &str| between(&text, &format!("<{name}>"), &format!("</{name}>")).unwrap_or_default();
+        let said = format!("{status} {} {}", word("Code"), word("Message"));
+        Err(Failure::server(format!("the artifact store refused the upload: {}", said.trim())))
+    }
+}
+
+fn between<'a>(text: &'a str, before: &str, after: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(before)?;
+    rest.split_once(after).map(|(found, _)| found)
 }
