@@ -12,6 +12,7 @@ mod registry;
 mod releases;
 mod retention;
 mod revoked;
+mod signed_blobs;
 pub mod signer;
 mod struck;
 mod trust;

@@ -43,7 +43,8 @@ impl Activity for VerifyArtifact {
         drop(conn);
         let digest = artifact.digest()?;
         let Some(repository) = &artifact.repository else {
-            let looked = trust::examine_blob(env.blobs()?, &blob_name(&artifact), &digest, &demands).await;
+            let (name, signature) = (blob_name(&artifact), artifact.signature.as_deref());
+            let looked = trust::examine_blob(env.blobs()?, &name, &digest, signature, &demands).await;
             return looked.map_err(blob_trouble);
         };
         let repository = env.registry()?.repository(repository);

@@ -71,6 +71,25 @@ pub struct NewArtifact {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0)]
     pub size_bytes: Option<i64>,
+    /// Of a blob: what `cosign sign-blob` writes, in base64 or as a bundle. An image's lies beside it in the registry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 16384)]
+    pub signature: Option<String>,
+}
+
+/// Asks for a fresh look at an artifact; an empty body is the same as `{}`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({ "reason": "It is signed by now." }))]
+pub struct NewVerification {
+    /// Kept in the audit log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 1000)]
+    pub reason: Option<String>,
+    /// Of a blob: in place of the one that came with it, and kept from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 16384)]
+    pub signature: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

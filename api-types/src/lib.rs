@@ -53,7 +53,7 @@ pub use app_instance::{
     NewAppInstance, RenderedInstance, TeardownReceipt, WantedResources,
 };
 pub use artifact::{
-    Artifact, ArtifactAccepted, ArtifactReference, ArtifactRevoked, ArtifactSlot, NewArtifact,
+    Artifact, ArtifactAccepted, ArtifactReference, ArtifactRevoked, ArtifactSlot, NewArtifact, NewVerification,
 };
 pub use audit::{AuditActor, AuditEntry, AuditResult};
 pub use billing::{

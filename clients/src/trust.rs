@@ -1,4 +1,4 @@
-//! Whether an image is to be trusted: who signed it, and where it was built. Signatures are read from the registry in the
+//! Whether an artifact is to be trusted: who signed it, and where it was built. Signatures are read from the registry in the
 //! forms cosign writes them, checked with the project's own keys, and bound to the digest inside what was signed.
 //!
 //! Nothing is believed because of where it lies: tags can be moved by whoever may push, so a signature that was found is
@@ -6,6 +6,7 @@
 
 mod blob;
 mod collect;
+mod detached;
 mod dsse;
 mod key;
 mod sign;
@@ -47,9 +48,7 @@ pub async fn examine(
         return Ok(evidence);
     }
     let keys = keys(demands, &mut evidence);
-    // Where the intent named a key, the others may describe the image, and not sign it.
-    let is_named = |key: &&Named| demands.signing_key_id.is_none_or(|named| named == key.id);
-    let signers: Vec<Named> = keys.iter().filter(is_named).cloned().collect();
+    let signers = signers(&keys, demands);
     for subject in subjects(&manifest, &mut evidence) {
         let candidates = collect::of(repository, &subject).await?;
         if demands.signature {
@@ -81,6 +80,12 @@ fn keys(demands: &TrustDemands, evidence: &mut Evidence) -> Vec<Named> {
         evidence.checks.push(CheckResult::failed("signing_key", "no_signing_key", why));
     }
     keys
+}
+
+/// Where the intent named a key, the others may describe the artifact, and not sign it.
+fn signers(keys: &[Named], demands: &TrustDemands) -> Vec<Named> {
+    let is_named = |key: &&Named| demands.signing_key_id.is_none_or(|named| named == key.id);
+    keys.iter().filter(is_named).cloned().collect()
 }
 
 /// The manifest itself, and the children of an index: a node runs one of those.
@@ -150,7 +155,7 @@ fn accept(
         subject: subject.clone(),
         form: form.to_owned(),
         key_id: key,
-        manifest_digest: manifest.clone(),
+        manifest_digest: Some(manifest.clone()),
         payload,
     });
 }

@@ -31,6 +31,15 @@ impl Digest {
         &self.0
     }
 
+    pub fn to_sha256(&self) -> [u8; 32] {
+        let digit = |byte: u8| if byte.is_ascii_digit() { byte - b'0' } else { byte - b'a' + 10 };
+        let mut bytes = [0; 32];
+        for (byte, pair) in bytes.iter_mut().zip(self.hex().as_bytes().chunks(2)) {
+            *byte = pair.iter().fold(0, |byte, hex| byte << 4 | digit(*hex));
+        }
+        bytes
+    }
+
     /// The digits alone.
     pub fn hex(&self) -> &str {
         &self.0[PREFIX.len()..]

@@ -6,7 +6,7 @@ mod image;
 
 use std::path::PathBuf;
 
-use api_types::{Artifact, NewArtifact, NewPublishIntent, Operate, Page, PublishIntent};
+use api_types::{Artifact, NewArtifact, NewPublishIntent, NewVerification, Page, PublishIntent};
 use clap::Args;
 use clients::trust::SignerKey;
 use domain::Digest;
@@ -38,8 +38,8 @@ pub struct PublishArgs {
     /// Which of several, where the manifest has variants
     #[arg(long)]
     variant: Option<String>,
-    /// Sign the image with this key: P-256 in PKCS#8 PEM form, without a passphrase
-    #[arg(long, value_name = "FILE", conflicts_with = "blob")]
+    /// Sign it with this key: P-256 in PKCS#8 PEM form, without a passphrase
+    #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
 }
 
@@ -80,6 +80,14 @@ impl Source {
         }
     }
 
+    /// Of a blob, which is sent with it; an image's lies beside it.
+    fn signature(&self, key: Option<&SignerKey>) -> Result<Option<String>, Failure> {
+        match (self, key) {
+            (Source::Blob(blob), Some(key)) => key.sign_blob(&blob.digest).map(Some).map_err(Failure::usage),
+            _ => Ok(None),
+        }
+    }
+
     fn kind(&self) -> ArtifactKind {
         match self {
             Source::Image(_) => ArtifactKind::Oci,
@@ -103,7 +111,8 @@ pub async fn run(args: &PublishArgs, client: &Client, format: Format) -> Result<
     };
     if artifact.trust_state != Trust::Verified {
         let path = client.in_project(&format!("/app-artifacts/{}/verify", artifact.id))?;
-        artifact = client.post_unhurried(&path, &Operate { reason: None }).await?;
+        let asked = NewVerification { reason: None, signature: source.signature(key.as_ref())? };
+        artifact = client.post_unhurried(&path, &asked).await?;
     }
     tell(&artifact, format)
 }
@@ -153,6 +162,7 @@ async fn publish(
         tag: None,
         media_type: None,
         size_bytes: None,
+        signature: source.signature(key)?,
     };
     client.post_unhurried(&client.in_project("/app-artifacts")?, &new).await
 }

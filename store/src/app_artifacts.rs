@@ -44,6 +44,8 @@ pub struct AppArtifact {
     pub trust_state: String,
     pub channels: Vec<String>,
     pub evidence: Value,
+    /// Of a blob, as whoever published it sent it.
+    pub signature: Option<String>,
     pub intent_id: Uuid,
     pub created_by: Uuid,
     pub correlation_id: String,
@@ -123,6 +125,7 @@ pub struct NewArtifact<'a> {
     pub children: &'a [String],
     pub media_type: &'a str,
     pub size_bytes: i64,
+    pub signature: Option<&'a str>,
     pub intent_id: Uuid,
     pub created_by: Uuid,
     pub correlation_id: &'a str,
@@ -132,8 +135,8 @@ pub async fn insert(conn: &mut PgConnection, new: &NewArtifact<'_>) -> sqlx::Res
     sqlx::query!(
         "insert into app_artifacts (id, org_id, project_id, app_slug, app_version, artifact_name, variant, artifact_kind,
                 source_type, repository, source_uri, tag, digest, media_type, size_bytes, intent_id, created_by,
-                correlation_id, children)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)",
+                correlation_id, children, signature)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)",
         new.id,
         new.org_id,
         new.project_id,
@@ -152,10 +155,17 @@ pub async fn insert(conn: &mut PgConnection, new: &NewArtifact<'_>) -> sqlx::Res
         new.intent_id,
         new.created_by,
         new.correlation_id,
-        new.children
+        new.children,
+        new.signature
     )
     .execute(conn)
     .await?;
+    Ok(())
+}
+
+/// In place of the one that came with it.
+pub async fn sign(conn: &mut PgConnection, id: Uuid, signature: &str) -> sqlx::Result<()> {
+    sqlx::query!("update app_artifacts set signature = $2 where id = $1", id, signature).execute(conn).await?;
     Ok(())
 }
 

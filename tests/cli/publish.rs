@@ -87,6 +87,29 @@ async fn a_tar_file_and_a_blob_are_published_and_what_is_neither_is_said_to_be()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_blob_is_signed_with_the_command_that_publishes_it_or_with_the_next() {
+    let yard = Yard::new().await;
+    yard.policy("artifact.signature_required", json!(true)).await;
+    let key = json!({ "name": "release", "public_key_pem": signer::public_key_pem(1) });
+    yard.http.acting("project-admin").post(&project("/signing-keys"), key).await.with(201);
+    let shell = at(&yard);
+    let (weights, pem) = (shell.path("weights.bin"), shell.path("key.pem"));
+    std::fs::write(&weights, b"all the weights").unwrap();
+    std::fs::write(&pem, signer::private_key_pem(1)).unwrap();
+    let plain = ["publish", "hello", "1.0.0", "--blob", weights.to_str().unwrap(), "--name", "weights", "-o", "json"];
+    let unsigned = shell.ask(&plain).await;
+    assert_eq!(unsigned.code, Some(6), "{unsigned:?}");
+    assert!(unsigned.stderr.contains("not trusted: no signature"), "{unsigned:?}");
+    let signed = [&plain[..], &["--key", pem.to_str().unwrap()]].concat();
+    let said = shell.ask(&signed).await;
+    assert_eq!((said.code, &answer(&said)["trust_state"]), (Some(0), &json!("verified")), "{said:?}");
+    std::fs::write(&weights, b"other weights").unwrap();
+    let said = shell.ask(&signed).await;
+    assert_eq!((said.code, &answer(&said)["trust_state"]), (Some(0), &json!("verified")), "{said:?}");
+    yard.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_image_for_several_architectures_is_signed_as_a_whole_and_in_every_part() {
     let yard = Yard::new().await;
     yard.policy("artifact.signature_required", json!(true)).await;

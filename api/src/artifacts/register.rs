@@ -111,6 +111,7 @@ async fn keep(mut change: Mutation<NewArtifact>, found: &Found) -> Result<Respon
         children: &found.children,
         media_type: &found.media_type,
         size_bytes: found.size_bytes,
+        signature: asked.signature.as_deref(),
         intent_id: found.intent.id,
         created_by: change.caller.principal().id,
         correlation_id: &correlation_id,

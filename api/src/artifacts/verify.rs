@@ -2,7 +2,7 @@
 //! requires now. The verdict and its evidence are kept; that it is bad is an answer, not an error. The registry is read
 //! before a transaction is open.
 
-use api_types::{Artifact, Operate};
+use api_types::{Artifact, NewVerification};
 use axum::extract::{FromRequest, Request, State as Shared};
 use axum::response::{IntoResponse, Response};
 use clients::blobs::BlobName;
@@ -16,6 +16,7 @@ use store::trust_demands;
 use uuid::Uuid;
 
 use super::{place, shown, tell};
+use crate::body;
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
@@ -28,7 +29,7 @@ use crate::uploads;
 pub(crate) fn verify() -> Endpoint {
     Endpoint::new("verify_artifact", "Check signature and provenance as policy requires", check)
         .header("If-Match", "Only if the artifact still has this tag.")
-        .body::<Operate>()
+        .body::<NewVerification>()
         .answers::<Artifact>(
             200,
             "The verdict: `trust_state`, and in `evidence` every check. `ETag` tags it.",
@@ -52,18 +53,31 @@ async fn check(
     request: Request,
 ) -> Result<Response, Response> {
     let request = mutation::unanswered(request, &caller, &state).await?;
-    let evidence = look(&state, &caller, id).await.map_err(ApiError::into_response)?;
-    let change = Mutation::<Operate>::from_request(request, &state).await?;
+    let (asked, request) = body::peek::<NewVerification>(request).await.map_err(ApiError::into_response)?;
+    let signature = asked.signature.as_deref();
+    let evidence = look(&state, &caller, id, signature).await.map_err(ApiError::into_response)?;
+    let change = Mutation::<NewVerification>::from_request(request, &state).await?;
     keep(change, id, &if_match, &evidence).await.map_err(ApiError::into_response)
 }
 
-async fn look(state: &State, caller: &Caller, id: Id) -> Result<Evidence, ApiError> {
+async fn look(
+    state: &State,
+    caller: &Caller,
+    id: Id,
+    signature: Option<&str>,
+) -> Result<Evidence, ApiError> {
     let mut tx = state.read().await?;
     let artifact = app_artifacts::find(&mut tx, id.or(ErrorCode::ArtifactNotFound)?).await?;
-    let artifact = ours(artifact, place(caller)?.1)?;
+    let mut artifact = ours(artifact, place(caller)?.1)?;
     let demands = trust_demands::of(&mut tx, &artifact).await?;
     tx.rollback().await?;
-    let Some(name) = &artifact.repository else { return look_at_blob(state, &artifact, &demands).await };
+    let Some(name) = &artifact.repository else {
+        artifact.signature = signature.map(str::to_owned).or(artifact.signature);
+        return look_at_blob(state, &artifact, &demands).await;
+    };
+    if signature.is_some() {
+        return Err(ApiError::invalid("/signature", "is for blobs only: an image's lies beside it in the registry"));
+    }
     let repository = state.depot()?.registry.repository(name);
     trust::examine(&repository, &artifact.digest()?, &demands).await.map_err(|fault| match fault {
         RegistryFault::Unavailable(why) => {
@@ -83,7 +97,8 @@ async fn look_at_blob(
     let blobs = state.depot()?.blobs.as_ref().ok_or_else(missing)?;
     let key = artifact::key_of(artifact.source_uri.as_deref().unwrap_or_default()).to_owned();
     let name = BlobName { key, intent: artifact.intent_id };
-    trust::examine_blob(blobs, &name, &artifact.digest()?, demands).await.map_err(uploads::refused)
+    let signature = artifact.signature.as_deref();
+    trust::examine_blob(blobs, &name, &artifact.digest()?, signature, demands).await.map_err(uploads::refused)
 }
 
 fn ours(artifact: Option<AppArtifact>, project: Uuid) -> Result<AppArtifact, ApiError> {
@@ -92,7 +107,7 @@ fn ours(artifact: Option<AppArtifact>, project: Uuid) -> Result<AppArtifact, Api
 }
 
 async fn keep(
-    mut change: Mutation<Operate>,
+    mut change: Mutation<NewVerification>,
     id: Id,
     if_match: &IfMatch,
     evidence: &Evidence,
@@ -108,6 +123,9 @@ async fn keep(
             .with("allowed_actions", serde_json::json!([])));
     }
     let found = serde_json::to_value(evidence).map_err(|error| ApiError::internal(&error))?;
+    if let Some(signature) = &change.body.signature {
+        app_artifacts::sign(&mut change.tx, id, signature).await?;
+    }
     app_artifacts::move_trust(&mut change.tx, id, from, act, Some(&found)).await?;
     let after = ours(app_artifacts::find(&mut change.tx, id).await?, project)?;
     let kind = match act {

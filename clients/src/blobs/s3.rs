@@ -178,11 +178,7 @@ fn place(name: &BlobName) -> Path {
 
 /// As S3 writes checksums.
 fn checksum(digest: &Digest) -> String {
-    let hex = digest.hex().as_bytes();
-    let byte =
-        |pair: &[u8]| std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok());
-    let bytes: Vec<u8> = hex.chunks(2).filter_map(byte).collect();
-    BASE64_STANDARD.encode(bytes)
+    BASE64_STANDARD.encode(digest.to_sha256())
 }
 
 /// The store's own words may hold addresses with signatures, so only the kind of trouble is told.

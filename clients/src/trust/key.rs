@@ -1,6 +1,8 @@
 //! A public key that signatures are checked with: ECDSA on P-256, as `cosign generate-key-pair` makes them.
 
+use domain::Digest;
 use p256::ecdsa::signature::Verifier;
+use p256::ecdsa::signature::hazmat::PrehashVerifier;
 use p256::ecdsa::{Signature, VerifyingKey};
 use p256::pkcs8::{DecodePublicKey, EncodePublicKey, LineEnding};
 
@@ -24,5 +26,11 @@ impl PublicKey {
     /// `signature` is DER, over the SHA-256 of the message.
     pub(super) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         Signature::from_der(signature).is_ok_and(|signature| self.0.verify(message, &signature).is_ok())
+    }
+
+    /// The same of a message that somebody else has hashed.
+    pub(super) fn verifies_digest(&self, of: &Digest, signature: &[u8]) -> bool {
+        let signature = Signature::from_der(signature);
+        signature.is_ok_and(|signature| self.0.verify_prehash(&of.to_sha256(), &signature).is_ok())
     }
 }

@@ -1,10 +1,12 @@
-//! Signing an image as cosign does: a payload that names the digest and its signature, under a tag beside the image.
+//! Signing as cosign does. Of an image: a payload that names the digest and its signature, under a tag beside the image. Of
+//! a file: a signature that whoever registers it brings along.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use domain::Digest;
 use p256::ecdsa::signature::Signer;
-use p256::ecdsa::{DerSignature, SigningKey};
+use p256::ecdsa::signature::hazmat::PrehashSigner;
+use p256::ecdsa::{DerSignature, Signature, SigningKey};
 use p256::pkcs8::DecodePrivateKey;
 use serde_json::{Value, json};
 
@@ -24,6 +26,12 @@ pub struct SignerKey(SigningKey);
 impl SignerKey {
     pub fn from_pem(pem: &str) -> Result<SignerKey, SignerKeyFault> {
         SigningKey::from_pkcs8_pem(pem.trim()).map(SignerKey).map_err(|_| SignerKeyFault)
+    }
+
+    /// Of a file that has this digest, as `cosign sign-blob` writes it.
+    pub fn sign_blob(&self, digest: &Digest) -> Result<String, SignerKeyFault> {
+        let signature: Signature = self.0.sign_prehash(&digest.to_sha256()).map_err(|_| SignerKeyFault)?;
+        Ok(BASE64_STANDARD.encode(signature.to_der().as_bytes()))
     }
 
     fn sign(&self, message: &[u8]) -> String {

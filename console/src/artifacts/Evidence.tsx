@@ -23,7 +23,7 @@ export function EvidencePanel({ evidence }: { evidence: Evidence }) {
             label="Signatures"
             columns={SIGNATURES}
             rows={evidence.signatures ?? []}
-            id={(one) => one.manifest_digest + one.key_id}
+            id={(one) => one.subject + one.key_id}
           />
         </section>
       )}

@@ -70,13 +70,13 @@ impl CheckResult {
 pub struct SignatureEvidence {
     #[schema(value_type = String)]
     pub subject: Digest,
-    /// `cosign_simple_signing` or `sigstore_bundle`.
+    /// `cosign_simple_signing` or `sigstore_bundle` of an image, `cosign_blob` of a blob.
     pub form: String,
     pub key_id: Uuid,
-    /// Of the manifest that holds the signature.
-    #[schema(value_type = String)]
-    pub manifest_digest: Digest,
-    /// What was signed.
+    /// Of the manifest that holds the signature; a blob's comes with the blob.
+    #[schema(value_type = Option<String>)]
+    pub manifest_digest: Option<Digest>,
+    /// What was signed; of a blob, whose bytes are that, the signature as it was sent.
     pub payload: String,
 }
 

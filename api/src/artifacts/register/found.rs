@@ -69,6 +69,9 @@ fn check(asked: &NewArtifact) -> Result<(), ApiError> {
     if !is_blob && asked.source_uri.is_some() {
         problems.add("/source_uri", "is for blobs only");
     }
+    if !is_blob && asked.signature.is_some() {
+        problems.add("/signature", "is for blobs only: an image's lies beside it in the registry");
+    }
     if is_blob && asked.repository.is_some() {
         problems.add("/repository", "is for images only");
     }
