@@ -10,7 +10,7 @@ use store::app_artifacts;
 use uuid::Uuid;
 
 use crate::Env;
-use crate::env::{blob_name, blob_trouble, registry_trouble};
+use crate::env::{OUTAGE, blob_name, blob_trouble, registry_trouble};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct DeleteBytes {
@@ -21,8 +21,7 @@ pub struct DeleteBytes {
 
 impl Activity for DeleteBytes {
     const NAME: &'static str = "delete_bytes";
-    /// About half an hour of a registry that does not answer; after that, slowly on.
-    const RETRY: Retry = Retry::times(40).at_most(Duration::from_secs(60));
+    const RETRY: Retry = OUTAGE;
     const TIMEOUT: Duration = Duration::from_secs(120);
     type Env = Env;
     type Output = ();

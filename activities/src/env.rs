@@ -2,12 +2,13 @@
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
+use std::time::Duration;
 
 use clients::blobs::{BlobFault, BlobName, Blobs};
 use clients::registry::{Registry, RegistryFault};
 use clients::webhook::WebhookSender;
 use domain::artifact;
-use engine::{Engine, Fault, Pool};
+use engine::{Engine, Fault, Pool, Retry};
 use store::app_artifacts::AppArtifact;
 
 use crate::task_signers::TaskSigners;
@@ -106,6 +107,9 @@ impl Env {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
+
+/// What stands outside may be away for a day and more: these are a thousand tries, two and a half minutes apart on average.
+pub(crate) const OUTAGE: Retry = Retry::times(1000).at_most(Duration::from_secs(300));
 
 /// A registry that does not answer, or has no room, is waited for; what it says on purpose is for a person to read.
 pub(crate) fn registry_trouble(fault: RegistryFault) -> Fault {

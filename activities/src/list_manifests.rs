@@ -9,7 +9,7 @@ use store::app_artifacts::{self, Belonging};
 use uuid::Uuid;
 
 use crate::Env;
-use crate::env::registry_trouble;
+use crate::env::{OUTAGE, registry_trouble};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ListManifests {
@@ -18,8 +18,7 @@ pub struct ListManifests {
 
 impl Activity for ListManifests {
     const NAME: &'static str = "list_manifests";
-    /// About half an hour of a registry that does not answer; after that, slowly on.
-    const RETRY: Retry = Retry::times(40).at_most(Duration::from_secs(60));
+    const RETRY: Retry = OUTAGE;
     const TIMEOUT: Duration = Duration::from_secs(120);
     type Env = Env;
     type Output = Vec<Belonging>;

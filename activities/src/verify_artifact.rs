@@ -12,7 +12,7 @@ use store::{app_artifacts, policies, trust_demands};
 use uuid::Uuid;
 
 use crate::Env;
-use crate::env::{blob_name, blob_trouble, registry_trouble};
+use crate::env::{OUTAGE, blob_name, blob_trouble, registry_trouble};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct VerifyArtifact {
@@ -23,9 +23,9 @@ pub struct VerifyArtifact {
 
 impl Activity for VerifyArtifact {
     const NAME: &'static str = "verify_artifact";
-    /// About half an hour of a registry that does not answer.
-    const RETRY: Retry = Retry::times(40).at_most(Duration::from_secs(60));
-    const TIMEOUT: Duration = Duration::from_secs(120);
+    const RETRY: Retry = OUTAGE;
+    /// A blob is read to its end, however large it is.
+    const TIMEOUT: Duration = Duration::from_secs(3600);
     type Env = Env;
     type Output = Evidence;
 

@@ -53,7 +53,8 @@ pub use app_instance::{
     NewAppInstance, RenderedInstance, TeardownReceipt, WantedResources,
 };
 pub use artifact::{
-    Artifact, ArtifactAccepted, ArtifactReference, ArtifactRevoked, ArtifactSlot, NewArtifact, NewVerification,
+    Artifact, ArtifactAccepted, ArtifactReference, ArtifactRevoked, ArtifactSlot, NewArtifact,
+    NewVerification,
 };
 pub use audit::{AuditActor, AuditEntry, AuditResult};
 pub use billing::{

@@ -111,5 +111,7 @@ mod tests {
         let digest = Digest::from_sha256([0xab; 32]);
         assert_eq!(digest.as_str(), format!("sha256:{}", "ab".repeat(32)));
         assert_eq!(digest.hex().len(), 64);
+        let all: [u8; 32] = std::array::from_fn(|at| (at * 8) as u8);
+        assert_eq!(Digest::from_sha256(all).to_sha256(), all);
     }
 }

@@ -165,7 +165,9 @@ pub async fn insert(conn: &mut PgConnection, new: &NewArtifact<'_>) -> sqlx::Res
 
 /// In place of the one that came with it.
 pub async fn sign(conn: &mut PgConnection, id: Uuid, signature: &str) -> sqlx::Result<()> {
-    sqlx::query!("update app_artifacts set signature = $2 where id = $1", id, signature).execute(conn).await?;
+    sqlx::query!("update app_artifacts set signature = $2 where id = $1", id, signature)
+        .execute(conn)
+        .await?;
     Ok(())
 }
 

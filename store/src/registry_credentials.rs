@@ -40,7 +40,7 @@ pub async fn insert(conn: &mut PgConnection, new: &NewCredential<'_>) -> sqlx::R
     Ok(())
 }
 
-/// Unknown, wrong, expired and revoked ones are not told apart.
+/// Unknown, wrong, expired and revoked ones are not told apart. What a machine asked for for itself ends with the machine.
 pub async fn find_good(
     conn: &mut PgConnection,
     id: Uuid,
@@ -50,8 +50,13 @@ pub async fn find_good(
         Credential,
         r#"select id, repository, may_push,
                   extract(epoch from expires_at - engine.now())::bigint as "seconds_left!"
-           from registry_credentials
-           where id = $1 and secret_hash = $2 and revoked_at is null and expires_at > engine.now()"#,
+           from registry_credentials c
+           where id = $1 and secret_hash = $2 and revoked_at is null and expires_at > engine.now()
+             and not exists (
+                 select 1 from service_accounts s
+                 where s.status <> 'active' and s.id in (
+                     select created_by from publish_intents where id = c.id
+                     union all select created_by from pull_intents where id = c.id and node_id is null))"#,
         id,
         secret_hash
     )

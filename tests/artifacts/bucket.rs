@@ -4,8 +4,8 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::{HeaderMap, Method, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::response::IntoResponse;
 use clients::blobs::{BlobFault, BlobName, Blobs, SignedUpload};
 use futures::TryStreamExt;
 use reqwest::Client;
@@ -135,7 +135,7 @@ async fn a_blob_goes_to_the_bucket_is_registered_from_there_and_goes_when_it_is_
 async fn slow_store(copying: Duration) -> String {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
-    let serve = async move |method: Method, headers: HeaderMap, uri: axum::http::Uri| -> Response {
+    let serve = move |method: Method, headers: HeaderMap, uri: Uri| async move {
         let kept = uri.path().starts_with("/blobs/projects");
         match method {
             Method::HEAD if kept => StatusCode::NOT_FOUND.into_response(),
@@ -145,7 +145,9 @@ async fn slow_store(copying: Duration) -> String {
                 copied.into_response()
             }
             Method::DELETE => StatusCode::NO_CONTENT.into_response(),
-            _ => ([("last-modified", "Tue, 17 Nov 2026 00:00:00 GMT"), ("etag", "e")], "this").into_response(),
+            _ => {
+                ([("last-modified", "Tue, 17 Nov 2026 00:00:00 GMT"), ("etag", "e")], "this").into_response()
+            }
         }
     };
     tokio::spawn(async move { axum::serve(listener, Router::new().fallback(serve)).await });

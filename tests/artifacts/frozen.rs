@@ -73,7 +73,7 @@ async fn while_garbage_is_collected_pushes_fail_deletions_wait_and_nothing_neede
     assert!(has(&yard, &leaving).await, "a frozen registry deletes nothing");
     yard.registry.collect_garbage();
     yard.registry.thaw();
-    yard.story.advance(Duration::from_secs(61)).await;
+    yard.story.advance(Duration::from_secs(301)).await;
     assert_eq!(yard.story.ends(run).await, RunState::Succeeded, "{}", yard.story.describe(run).await);
     assert!(!has(&yard, &leaving).await, "it goes once it can");
 

@@ -320,7 +320,7 @@ async fn a_registry_that_is_away_is_waited_for() {
         (&json!("verify_artifact"), &json!("registry_unavailable"))
     );
     yard.registry.start_again();
-    yard.story.advance(Duration::from_secs(61)).await;
+    yard.story.advance(Duration::from_secs(301)).await;
     assert_eq!(yard.story.ends(run).await, RunState::Succeeded, "{}", yard.story.describe(run).await);
     assert_eq!(yard.shown(&artifact).await["channels"], json!(["dev"]));
     yard.end().await;

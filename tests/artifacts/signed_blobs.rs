@@ -85,7 +85,11 @@ async fn a_blobs_signature_counts_only_for_its_bytes_and_by_a_key_of_the_project
         ("tampered", json!(tampered(&good)), "wrong_key"),
         ("no signature at all", json!("signed, sealed, delivered!"), "bad_signature"),
         ("in a bundle for another", json!(bundle(OTHERS, &good)), "signature_of_another"),
-        ("of another, in a bundle that says it is not", json!(bundle(WEIGHTS, &signer::sign(OURS, OTHERS))), "wrong_key"),
+        (
+            "of another, in a bundle that says it is not",
+            json!(bundle(WEIGHTS, &signer::sign(OURS, OTHERS))),
+            "wrong_key",
+        ),
         ("in no bundle", json!("{}"), "bad_signature"),
     ] {
         let body = if signature.is_null() { json!({}) } else { json!({ "signature": signature }) };
@@ -113,7 +117,8 @@ async fn a_signature_comes_with_the_registration_and_dies_with_the_bytes() {
     let signature = signer::sign(OURS, WEIGHTS);
     let artifact = registered(&yard, json!({ "signature": signature })).await.with(201);
     assert_eq!(verdict(&yard, &artifact, json!({})).await.0, "verified");
-    let folder = yard.blobs.0.join(artifact["source_uri"].as_str().unwrap().trim_start_matches("artifact_store://"));
+    let folder =
+        yard.blobs.0.join(artifact["source_uri"].as_str().unwrap().trim_start_matches("artifact_store://"));
     let kept = std::fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
     let mut permissions = std::fs::metadata(&kept).unwrap().permissions();
     #[expect(clippy::permissions_set_readonly_false)]
@@ -151,7 +156,9 @@ async fn openssl_signs_what_we_accept_and_accepts_what_we_sign() {
 
     let key = SignerKey::from_pem(&signer::private_key_pem(OURS)).unwrap();
     keep("ours.sig", &BASE64_STANDARD.decode(key.sign_blob(&digest(WEIGHTS)).unwrap()).unwrap());
-    let verify = |key: &str| openssl(&["dgst", "-sha256", "-verify", key, "-signature", "ours.sig", "weights"], &folder.0);
+    let verify = |key: &str| {
+        openssl(&["dgst", "-sha256", "-verify", key, "-signature", "ours.sig", "weights"], &folder.0)
+    };
     assert!(verify("public.pem"));
     assert!(!verify("stranger.pem"));
     yard.end().await;

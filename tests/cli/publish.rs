@@ -96,7 +96,8 @@ async fn a_blob_is_signed_with_the_command_that_publishes_it_or_with_the_next() 
     let (weights, pem) = (shell.path("weights.bin"), shell.path("key.pem"));
     std::fs::write(&weights, b"all the weights").unwrap();
     std::fs::write(&pem, signer::private_key_pem(1)).unwrap();
-    let plain = ["publish", "hello", "1.0.0", "--blob", weights.to_str().unwrap(), "--name", "weights", "-o", "json"];
+    let plain =
+        ["publish", "hello", "1.0.0", "--blob", weights.to_str().unwrap(), "--name", "weights", "-o", "json"];
     let unsigned = shell.ask(&plain).await;
     assert_eq!(unsigned.code, Some(6), "{unsigned:?}");
     assert!(unsigned.stderr.contains("not trusted: no signature"), "{unsigned:?}");
@@ -180,7 +181,8 @@ async fn a_blob_goes_to_a_bucket_by_one_command_and_is_not_sent_twice() {
     let command =
         ["publish", "hello", "1.0.0", "--blob", weights.to_str().unwrap(), "--name", "weights", "-o", "json"];
     // As a command leaves it that ended between upload and registration.
-    let wanted = json!({ "artifact_name": "weights", "artifact_kind": "blob", "expected_digest": digest(&bytes) });
+    let wanted =
+        json!({ "artifact_name": "weights", "artifact_kind": "blob", "expected_digest": digest(&bytes) });
     let intent = yard.intent(wanted).await;
     let mut upload = reqwest::Client::new().put(intent["upload_path"].as_str().unwrap()).body(bytes.clone());
     for (name, value) in intent["upload_headers"].as_object().unwrap() {
@@ -214,5 +216,23 @@ async fn a_bucket_without_room_refuses_and_nothing_is_registered() {
     assert!(said.stderr.contains("the artifact store refused the upload: 500"), "{said:?}");
     let listed = yard.http.get(&project("/app-artifacts")).await.with(200);
     assert_eq!(listed["items"], json!([]));
+    yard.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_registry_without_room_refuses_and_takes_the_image_once_there_is_some() {
+    let yard = Yard::new().await;
+    let (shell, image) = (at(&yard), Image::weighing(3 << 20));
+    let layout = image.layout().display().to_string();
+    let command = ["publish", "hello", "1.0.0", "--image", &layout, "-o", "json"];
+    yard.registry.squeeze(1 << 20);
+    let said = shell.ask(&command).await;
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(said.stderr.contains("the registry's storage is full"), "{said:?}");
+    let listed = yard.http.get(&project("/app-artifacts")).await.with(200);
+    assert_eq!(listed["items"], json!([]));
+    yard.registry.make_room();
+    let said = shell.ask(&command).await;
+    assert_eq!((said.code, &answer(&said)["trust_state"]), (Some(0), &json!("verified")), "{said:?}");
     yard.end().await;
 }

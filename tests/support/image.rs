@@ -25,6 +25,17 @@ pub fn digest(bytes: &[u8]) -> Digest {
 }
 
 impl Image {
+    /// One whose layer has about so many bytes, which no compression makes fewer.
+    pub fn weighing(bytes: usize) -> Image {
+        let mut seed = 1_u64;
+        let letters = std::iter::repeat_with(|| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            char::from(b'!' + (seed >> 58) as u8)
+        });
+        // Six bits of chance in every letter.
+        Image::saying(&letters.take(bytes * 4 / 3).collect::<String>())
+    }
+
     /// Two images of different words are different images.
     pub fn saying(words: &str) -> Image {
         let folder = Folder::new();

@@ -97,6 +97,20 @@ impl TestRegistry {
         self.restart_with("\n  maintenance: {readonly: {enabled: true}}", "");
     }
 
+    /// Puts all it will ever keep on a disk of so many bytes. What it has already is out of reach until there is room again.
+    pub fn squeeze(&self, bytes: usize) {
+        let data = self.folder.0.join("data");
+        fs::create_dir_all(&data).unwrap();
+        let size = format!("size={bytes}");
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(&data).status();
+        assert!(mounted.is_ok_and(|status| status.success()), "a small disk needs root");
+    }
+
+    pub fn make_room(&self) {
+        let gone = Command::new("umount").arg("--lazy").arg(self.folder.0.join("data")).status();
+        assert!(gone.is_ok_and(|status| status.success()));
+    }
+
     /// Deletes what no manifest names from the registry's disk.
     pub fn collect_garbage(&self) {
         let mut command = Command::new("docker-registry");
@@ -133,6 +147,9 @@ impl TestRegistry {
 impl Drop for TestRegistry {
     fn drop(&mut self) {
         self.stop();
+        // Where a story that failed left it squeezed.
+        let mut unmount = Command::new("umount");
+        let _ = unmount.arg("--lazy").arg(self.folder.0.join("data")).stderr(Stdio::null()).status();
     }
 }
 

@@ -87,7 +87,9 @@ fn check(asked: &NewPublishIntent, depot: &Depot) -> Result<(), ApiError> {
     }
     let in_bucket = matches!(depot.blobs, Some(Blobs::S3(_)));
     if is_blob && in_bucket && asked.max_bytes.is_some_and(|most| most > LARGEST_BLOB) {
-        let why = format!("must be at most {LARGEST_BLOB}: this platform keeps blobs in a bucket, in one piece each");
+        let why = format!(
+            "must be at most {LARGEST_BLOB}: this platform keeps blobs in a bucket, in one piece each"
+        );
         problems.add("/max_bytes", why);
     }
     if !is_blob && asked.max_bytes.is_some() {

@@ -60,12 +60,7 @@ async fn check(
     keep(change, id, &if_match, &evidence).await.map_err(ApiError::into_response)
 }
 
-async fn look(
-    state: &State,
-    caller: &Caller,
-    id: Id,
-    signature: Option<&str>,
-) -> Result<Evidence, ApiError> {
+async fn look(state: &State, caller: &Caller, id: Id, signature: Option<&str>) -> Result<Evidence, ApiError> {
     let mut tx = state.read().await?;
     let artifact = app_artifacts::find(&mut tx, id.or(ErrorCode::ArtifactNotFound)?).await?;
     let mut artifact = ours(artifact, place(caller)?.1)?;
@@ -76,7 +71,10 @@ async fn look(
         return look_at_blob(state, &artifact, &demands).await;
     };
     if signature.is_some() {
-        return Err(ApiError::invalid("/signature", "is for blobs only: an image's lies beside it in the registry"));
+        return Err(ApiError::invalid(
+            "/signature",
+            "is for blobs only: an image's lies beside it in the registry",
+        ));
     }
     let repository = state.depot()?.registry.repository(name);
     trust::examine(&repository, &artifact.digest()?, &demands).await.map_err(|fault| match fault {

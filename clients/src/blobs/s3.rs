@@ -12,10 +12,10 @@ use bytes::Bytes;
 use domain::{Digest, Secret};
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
-use object_store::{ClientOptions, ObjectStoreExt, RetryConfig};
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path;
 use object_store::signer::{SignedUrlOptions, Signer};
+use object_store::{ClientOptions, ObjectStoreExt, RetryConfig};
 use reqwest::Method;
 use reqwest::header::{HeaderName, HeaderValue, IF_NONE_MATCH};
 use sha2::{Digest as _, Sha256};
@@ -198,7 +198,14 @@ fn trouble(error: object_store::Error) -> BlobFault {
 /// By the status that HTTP has for it, or in the words of the servers that have others.
 fn is_full(error: &object_store::Error) -> bool {
     let said = error.to_string().to_ascii_lowercase();
-    ["507 insufficient storage", "storagefull", "quotaexceeded", "no space left", "no free volumes", "no writable volumes"]
-        .iter()
-        .any(|sign| said.contains(sign))
+    [
+        "507 insufficient storage",
+        "storagefull",
+        "quotaexceeded",
+        "no space left",
+        "no free volumes",
+        "no writable volumes",
+    ]
+    .iter()
+    .any(|sign| said.contains(sign))
 }

@@ -63,7 +63,10 @@ impl Blob {
             match self.upload_rest(&place).await? {
                 Ok(()) => return Ok(()),
                 Err(broken) => {
-                    output::say(&format!("the upload broke off ({broken}); going on in {} s", wait.as_secs()));
+                    output::say(&format!(
+                        "the upload broke off ({broken}); going on in {} s",
+                        wait.as_secs()
+                    ));
                     tokio::time::sleep(wait).await;
                     wait *= 2;
                 }
@@ -132,7 +135,8 @@ impl Place<'_> {
         if self.goes_on {
             return Err(client::refusal(status, &text));
         }
-        let word = |name: &str| between(&text, &format!("<{name}>"), &format!("</{name}>")).unwrap_or_default();
+        let word =
+            |name: &str| between(&text, &format!("<{name}>"), &format!("</{name}>")).unwrap_or_default();
         let said = format!("{status} {} {}", word("Code"), word("Message"));
         Err(Failure::server(format!("the artifact store refused the upload: {}", said.trim())))
     }

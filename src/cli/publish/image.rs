@@ -99,7 +99,8 @@ impl Image {
         let path = self.layout.blob_path(&blob.digest).map_err(Failure::usage)?;
         let digest: Digest = blob.digest.parse().map_err(Failure::usage)?;
         let progress = Arc::new(Progress::new(&short(&digest), blob.size, 0));
-        let pushed = to.push_blob(&digest, blob.size, |part| Arc::clone(&progress).part(path.clone(), part)).await;
+        let pushed =
+            to.push_blob(&digest, blob.size, |part| Arc::clone(&progress).part(path.clone(), part)).await;
         match pushed.map_err(Failure::server)? {
             Pushed::Sent => progress.done(),
             Pushed::There => output::say(&format!("{} is there already", short(&digest))),

@@ -14,7 +14,7 @@ pub async fn of_same_bytes(
         AppArtifact,
         "select id, org_id, project_id, app_slug, app_version, artifact_name, variant, artifact_kind, source_type,
                 repository, source_uri, tag, digest, media_type, size_bytes, visibility, lifecycle_state, trust_state,
-                channels, evidence, intent_id, created_by, correlation_id, created_at, updated_at, deleted_at
+                channels, evidence, signature, intent_id, created_by, correlation_id, created_at, updated_at, deleted_at
          from app_artifacts
          where project_id = $1 and app_slug = $2 and (digest = $3 or $3 = any (children))
          order by id for update",

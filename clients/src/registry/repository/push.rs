@@ -1,7 +1,7 @@
 //! Pushing: blobs first, then the manifest that names them. What the registry has already is not sent again, so a push
 //! that broke off goes on where it was.
 
-use std::future::{self, Future};
+use std::future;
 use std::io;
 use std::ops::Range;
 

@@ -3,7 +3,6 @@
 //! upload goes on from there. One that has forgotten the upload, as Docker's own registry forgets what broke off within a
 //! part, gets it anew.
 
-use std::future::Future;
 use std::io;
 use std::ops::Range;
 
@@ -113,9 +112,9 @@ impl Repository {
                 upload.offset = taken(answer.headers()).unwrap_or(end);
                 Ok(false)
             }
-            StatusCode::NOT_FOUND | StatusCode::RANGE_NOT_SATISFIABLE => Err(RegistryFault::Unavailable(
-                "it does not know of the upload any more".to_owned(),
-            )),
+            StatusCode::NOT_FOUND | StatusCode::RANGE_NOT_SATISFIABLE => {
+                Err(RegistryFault::Unavailable("it does not know of the upload any more".to_owned()))
+            }
             _ => Err(refused(answer).await),
         }
     }

@@ -106,10 +106,7 @@ async fn serve(
     let place = |server: &Server| {
         let state = server.state();
         let last = state.bytes.len().saturating_sub(1);
-        [
-            ("location", format!("/v2/a/b/blobs/uploads/{}", state.uploads)),
-            ("range", format!("0-{last}")),
-        ]
+        [("location", format!("/v2/a/b/blobs/uploads/{}", state.uploads)), ("range", format!("0-{last}"))]
     };
     let known = uri.path().ends_with(&format!("/uploads/{}", server.state().uploads));
     match method {
@@ -124,7 +121,8 @@ async fn serve(
         Method::GET if known => (StatusCode::NO_CONTENT, place(&server)).into_response(),
         Method::PATCH | Method::PUT if known => {
             let range = headers.get("content-range").and_then(|value| value.to_str().ok());
-            let first = range.and_then(|range| range.split_once('-')).and_then(|(first, _)| first.parse().ok());
+            let first =
+                range.and_then(|range| range.split_once('-')).and_then(|(first, _)| first.parse().ok());
             let has = server.state().bytes.len();
             server.state().offsets.push(first.unwrap_or_default());
             if first.unwrap_or_default() != has {
