@@ -86,10 +86,11 @@ pub async fn list(
     by: &[GroupBy],
     stretch: Stretch,
 ) -> sqlx::Result<Vec<UnitSum>> {
+    let Some(filter) = page(conn, filter, width, stretch).await? else { return Ok(Vec::new()) };
     let mut query = QueryBuilder::new("with used as (");
     columns(&mut query, width, by, "h", "hour");
     query.push(", h.quantity, h.unpriced, h.amount_minor, false as open from usage_hours h");
-    let (hours, pieces) = cut(filter);
+    let (hours, pieces) = cut(&filter);
     hours.narrow(&mut query, "h", "hour");
     for piece in &pieces {
         query.push(" union all ");
@@ -117,20 +118,75 @@ pub async fn list(
     columns(&mut query, width, by, "u", "window_start");
     query.push(", -u.quantity, 0, 0, true from open_windows o join usage_windows u using (project_id, window_start, window_end)");
     filter.narrow(&mut query, "u", "window_start");
-    query.push("), page as (select distinct start from used");
-    if let Some(after) = stretch.after {
-        query.push(" where start > ").push_bind(after);
-    }
-    query.push(" order by start limit ").push_bind(stretch.windows).push(") select start, start + ('1 ' || ");
-    query.push_bind(width.as_str()).push(
+    query.push(") select start, start + ('1 ' || ").push_bind(width.as_str()).push(
         ")::interval as stop, usage_source, app_instance_id, allocation_id, app_slug, usage_unit,
             sum(quantity)::bigint as quantity, sum(amount_minor)::bigint as amount_minor,
             (select currency from prices limit 1) as currency, sum(unpriced) = 0 and not bool_or(open) as rated
-         from used where start in (select start from page)
+         from used
          group by start, usage_source, app_instance_id, allocation_id, app_slug, usage_unit
          order by start, usage_source, app_instance_id, allocation_id, app_slug, usage_unit",
     );
     query.build_query_as().fetch_all(conn).await
+}
+
+/// The filter, narrowed to the next windows in which anything was used. They are found one after the other by key, so that
+/// nothing beyond the page is read, however long the past is.
+async fn page(
+    conn: &mut PgConnection,
+    filter: &Filter,
+    width: Width,
+    stretch: Stretch,
+) -> sqlx::Result<Option<Filter>> {
+    let mut query = QueryBuilder::new("with recursive page (start, number) as (select ");
+    next(&mut query, filter, width, |query| match stretch.after {
+        Some(after) => {
+            query.push_bind(after).push(" + ('1 ' || ").push_bind(width.as_str()).push(")::interval");
+        }
+        None => _ = query.push("'-infinity'::timestamptz"),
+    });
+    query.push(", 1 union all select ");
+    next(&mut query, filter, width, |query| {
+        query.push("page.start + ('1 ' || ").push_bind(width.as_str()).push(")::interval");
+    });
+    query.push(", number + 1 from page where start is not null and number < ").push_bind(stretch.windows);
+    query.push(") select min(start), max(start) + ('1 ' || ").push_bind(width.as_str());
+    query.push(")::interval from page");
+    let (first, end): (Option<DateTime<Utc>>, Option<DateTime<Utc>>) =
+        query.build_query_as().fetch_one(conn).await?;
+    Ok(first.zip(end).map(|(first, end)| Filter {
+        from: Some(filter.from.map_or(first, |from| from.max(first))),
+        to: Some(filter.to.map_or(end, |to| to.min(end))),
+        ..filter.clone()
+    }))
+}
+
+/// The first window at or after a moment in which anything was used.
+fn next(
+    query: &mut QueryBuilder<Postgres>,
+    filter: &Filter,
+    width: Width,
+    moment: impl Fn(&mut QueryBuilder<Postgres>),
+) {
+    let (hours, pieces) = cut(filter);
+    query.push("date_trunc(").push_bind(width.as_str());
+    query.push(", least((select min(h.hour) from usage_hours h");
+    hours.narrow(query, "h", "hour");
+    query.push(" and h.hour >= ");
+    moment(query);
+    for piece in &pieces {
+        query.push("), (select min(u.window_start) from usage_windows u");
+        piece.narrow(query, "u", "window_start");
+        query.push(" and u.window_start >= ");
+        moment(query);
+    }
+    query.push(
+        "), (select min(r.window_start) from open_windows o
+                join usage_records r using (project_id, window_start, window_end)",
+    );
+    filter.narrow(query, "r", "window_start");
+    query.push(" and r.window_start >= ");
+    moment(query);
+    query.push(")), 'UTC')");
 }
 
 /// The hours that lie wholly within what is asked for, and the pieces of hours before and after them.
