@@ -87,6 +87,12 @@ impl Endpoint {
         self.param(ParameterIn::Header, name, description, text())
     }
 
+    /// Its project is not in the path.
+    pub(crate) fn of_a_project(self) -> Endpoint {
+        let description = "The project, unless a parameter names it.";
+        self.param(ParameterIn::Header, "X-Project-ID", description, text_as(KnownFormat::Uuid))
+    }
+
     fn param(mut self, place: ParameterIn, name: &str, description: &str, schema: RefOr<Schema>) -> Endpoint {
         let param = ParameterBuilder::new()
             .name(name)

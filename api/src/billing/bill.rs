@@ -35,7 +35,7 @@ static AT_ONCE: Semaphore = Semaphore::const_new(2);
 
 pub(crate) fn bill() -> Endpoint {
     Endpoint::new("get_bill", "Everything that the balance follows from, as of one moment", written)
-        .header("X-Project-ID", "The project, unless a parameter names it.")
+        .of_a_project()
         .query("project_id", text_as(KnownFormat::Uuid), "The project.")
         .answers::<Bill>(200, "The bill. `gpuaas bill verify` checks it without a server.")
         .refuses(&[ErrorCode::ProjectNotFound])

@@ -22,7 +22,7 @@ use crate::state::State;
 
 pub(crate) fn ledger() -> Endpoint {
     Endpoint::new("get_ledger", "Every charge and every correction of one, oldest first", entries)
-        .header("X-Project-ID", "The project, unless a parameter names it.")
+        .of_a_project()
         .query("project_id", text_as(KnownFormat::Uuid), "The project.")
         .pages()
         .answers::<Ledger>(200, "A page of entries, with the prices that they name.")
@@ -31,7 +31,7 @@ pub(crate) fn ledger() -> Endpoint {
 
 pub(crate) fn balance() -> Endpoint {
     Endpoint::new("get_balance", "What is left: the sum of the ledger", left)
-        .header("X-Project-ID", "The project, unless a parameter names it.")
+        .of_a_project()
         .query("project_id", text_as(KnownFormat::Uuid), "The project.")
         .answers::<Balance>(200, "The balance, and how fresh it is.")
         .refuses(&[ErrorCode::ProjectNotFound])

@@ -30,7 +30,7 @@ const GROUPS: &str = "a list of usage_source, usage_unit, app_instance_id, alloc
 
 pub(crate) fn usage() -> Endpoint {
     Endpoint::new("get_usage", "What was used: records, or sums with what they cost", read)
-        .header("X-Project-ID", "The project, unless a parameter names it.")
+        .of_a_project()
         .query("project_id", text_as(KnownFormat::Uuid), "The project.")
         .query("app_instance_id", text_as(KnownFormat::Uuid), "Only this instance; names the project too.")
         .query("usage_source", UsageSource::schema(), "Only usage of this kind of thing.")
