@@ -41,7 +41,7 @@ pub struct Wish {
     /// The allocation to stand on, by its id or the beginning of it [default: the first that fits]
     #[arg(long, value_name = "ID")]
     pub allocation: Option<String>,
-    /// tenant_dedicated or platform_managed [default: the first that the project's policy allows]
+    /// `tenant_dedicated` or `platform_managed` [default: the first that the project's policy allows]
     #[arg(long)]
     pub mode: Option<OperatingMode>,
     /// Whom its control plane serves: project, tenant or platform

@@ -191,7 +191,7 @@ pub struct Usage {
     pub instance: Option<String>,
     /// How wide the sums are: hour, day or month; day unless given.
     pub window: Option<String>,
-    /// What sums are told apart by: usage_source, usage_unit, app_instance_id, allocation_id, app_slug, separated by commas.
+    /// What sums are told apart by: `usage_source`, `usage_unit`, `app_instance_id`, `allocation_id`, `app_slug`, separated by commas.
     pub group_by: Option<String>,
     /// Only windows that begin at this RFC 3339 time or later.
     pub from: Option<String>,
@@ -202,7 +202,7 @@ pub struct Usage {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Audit {
-    /// Only this operation, such as create_app_instance.
+    /// Only this operation, such as `create_app_instance`.
     pub action: Option<String>,
     /// Only what was done to this resource, as kind:id.
     pub target: Option<String>,
