@@ -17,7 +17,7 @@ async fn a_second_caller_gets_a_permission_of_their_own_or_none() {
     let artifact = yard.publish(&image).await;
     let wanted = json!({ "artifact_id": artifact["id"] });
     let path = project(PULLS);
-    let key = [("x-idempotency-key", "the same for both")];
+    let key = [("x-idempotency-key", "the-same-for-both")];
     let first =
         yard.http.acting("publisher").send(Method::POST, &path, &key, Some(wanted.clone())).await.with(201);
     let second =

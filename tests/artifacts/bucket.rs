@@ -144,7 +144,8 @@ async fn slow_store(copying: Duration) -> String {
                 let copied = "<CopyObjectResult><ETag>e</ETag></CopyObjectResult>";
                 copied.into_response()
             }
-            Method::DELETE => StatusCode::NO_CONTENT.into_response(),
+            // Objects are deleted by a list of them.
+            Method::POST => "<DeleteResult><Deleted><Key>k</Key></Deleted></DeleteResult>".into_response(),
             _ => {
                 ([("last-modified", "Tue, 17 Nov 2026 00:00:00 GMT"), ("etag", "e")], "this").into_response()
             }

@@ -30,7 +30,7 @@ fn a_person_signs_in_and_stays_signed_in() {
     let session = shell.path(".local/state/gpuaas/sessions/default.json");
     assert_eq!(fs::metadata(&session).unwrap().permissions().mode() & 0o777, 0o600);
     // Address and project come from the profile from now on.
-    let said = shell.run(&["workflows", "list", "-o", "name"]);
+    let said = shell.run(&["workflows", "list", "--kind", "demo.tour", "-o", "name"]);
     assert_eq!((said.code, said.stdout.lines().count()), (Some(0), 3), "the demo's runs: {said:?}");
 
     let refused = by_password(&shell, url, "operator", "wrong-password");

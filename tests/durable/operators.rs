@@ -100,18 +100,6 @@ async fn what_is_being_undone_already_is_not_cancelled_but_goes_on_being_undone(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_crashed_too_often_can_be_cancelled() {
-    let story = Story::new().await;
-    let run = story.start([hold("a"), Do::PanicHere]).await;
-    assert_eq!(story.settles(run).await, RunState::Stuck);
-    assert_eq!(story.cause(run).await.as_deref(), Some("crash_loop"));
-    story.ask("cancel", run).await.unwrap();
-    assert_eq!(story.ends(run).await, RunState::Cancelled, "{}", story.describe(run).await);
-    story.gave_everything_back(run).await;
-    story.end().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn nobody_takes_a_run_from_an_owner_that_was_heard_of_just_now() {
     let story = Story::new().await;
     story.world.trouble("b", [Trouble::Hang]);

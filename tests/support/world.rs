@@ -192,7 +192,6 @@ pub struct Script {
 const PLAN: &[PlannedStep] = &[
     PlannedStep::activity("touch"),
     PlannedStep::undoable("hold"),
-    PlannedStep::activity("later"),
     PlannedStep::transact("write"),
     PlannedStep::sleep("sleep"),
     PlannedStep::wait("word"),
