@@ -22,6 +22,8 @@ use crate::settings::Settings;
 
 pub(crate) const QUEUE: &str = "drive";
 const FRESH: Duration = Duration::from_secs(1);
+/// How long after its commit the end of a drive may take to be noted here.
+const JUST_NOW: Duration = Duration::from_millis(50);
 /// Admitted runs that are counted even where there are few slots.
 const MARGIN: i64 = 1000;
 
@@ -117,14 +119,17 @@ impl Admission {
         }
     }
 
-    /// A drive ended and gave its place back.
+    /// A drive ended and gave its place back. Counts that were read just now may have seen that: its place must not be taken off
+    /// twice, or the cap is passed. Left on, it only sends the next start through the admitter.
     pub(crate) fn freed(&self, project: Uuid) {
         let was_full = self.with(|c| {
             let cap = c.cap_of(project, self.cap);
             let was_full = c.total >= c.window || c.by_project.get(&project).is_some_and(|n| *n >= cap);
-            c.total = (c.total - 1).max(0);
-            if let Some(used) = c.by_project.get_mut(&project) {
-                *used = (*used - 1).max(0);
+            if c.read.is_none_or(|at| at.elapsed() >= JUST_NOW) {
+                c.total = (c.total - 1).max(0);
+                if let Some(used) = c.by_project.get_mut(&project) {
+                    *used = (*used - 1).max(0);
+                }
             }
             was_full
         });
