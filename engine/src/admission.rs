@@ -240,7 +240,8 @@ pub(crate) async fn admit_or_ready(
         queue(conn, &[run]).await?;
     } else {
         sqlx::query!(
-            "update engine.run set wake_at = engine.now() where id = $1 and queued_job is null and owner is null",
+            "update engine.run set wake_at = engine.now()
+             where id = $1 and queued_job is null and owner is null and (not succeeds_holder or unwinding)",
             run
         )
         .execute(conn)
@@ -249,7 +250,8 @@ pub(crate) async fn admit_or_ready(
     Ok(())
 }
 
-/// Gives each of these runs a job, unless it has one already.
+/// Gives each of these runs a job, unless it has one already. One that waits for its target goes only backwards: forwards it
+/// would meet the holder.
 async fn queue(conn: &mut PgConnection, runs: &[Uuid]) -> sqlx::Result<u64> {
     let jobs: Vec<String> = runs.iter().map(|_| new_job()).collect();
     let done = sqlx::query!(
@@ -259,6 +261,7 @@ async fn queue(conn: &mut PgConnection, runs: &[Uuid]) -> sqlx::Result<u64> {
             from unnest($1::uuid[], $2::text[]) as a (id, job)
             where r.id = a.id and r.queued_job is null and r.owner is null and r.finished_at is null
               and r.state <> 'stuck' and (r.state <> 'paused' or r.wake_at is not null)
+              and (not r.succeeds_holder or r.unwinding)
             returning r.id, r.queued_job
         )
         insert into apalis.jobs (id, job_type, job, run_at)

@@ -42,12 +42,31 @@ pub(crate) struct Claimed {
     pub(crate) kept: Vec<Kept>,
 }
 
-/// A run to claim, by the job that names it. The token finds a claim again whose answer was lost.
+/// A run to claim, by the job that names it. Every try has a token of its own and knows those before it: it finds a claim again
+/// whose answer was lost, and a try that reaches the server late does not take the run from the one after it.
 #[derive(Debug)]
 pub(crate) struct Wanted {
     pub(crate) run: Uuid,
     pub(crate) job: String,
     pub(crate) token: Uuid,
+    earlier: Vec<Uuid>,
+}
+
+impl Wanted {
+    pub(crate) fn new(run: Uuid, job: String) -> Wanted {
+        Wanted { run, job, token: Uuid::new_v4(), earlier: Vec::new() }
+    }
+
+    /// Nobody knows whether the last try was or will be carried out.
+    pub(crate) fn try_again(&mut self) {
+        self.earlier.push(std::mem::replace(&mut self.token, Uuid::new_v4()));
+    }
+
+    fn tokens(&self) -> Vec<Uuid> {
+        let mut all = self.earlier.clone();
+        all.push(self.token);
+        all
+    }
 }
 
 /// Claims the runs of these jobs; those that could not be claimed are absent from the answer.
@@ -59,6 +78,8 @@ pub(crate) async fn claim(
     let ids: Vec<Uuid> = asked.iter().map(|w| w.run).collect();
     let jobs: Vec<&str> = asked.iter().map(|w| w.job.as_str()).collect();
     let tokens: Vec<Uuid> = asked.iter().map(|w| w.token).collect();
+    // Tokens are random, so those of all runs may stand in one list.
+    let earlier: Vec<Uuid> = asked.iter().flat_map(|w| &w.earlier).copied().collect();
     let rows = sqlx::query!(
         r#"
         with clock as materialized (select engine.now() as now),
@@ -82,7 +103,7 @@ pub(crate) async fn claim(
             cause_detail = null
         from unnest($1::uuid[], $2::text[], $4::uuid[]) as asked (id, job, token) cross join clock
         where r.id = asked.id and r.queued_job is not distinct from asked.job 
-          and (r.owner is null or (r.owner = $3 and r.token = asked.token))
+          and (r.owner is null or (r.owner = $3 and r.token = any($5)))
           and r.state not in ('stuck', 'succeeded', 'failed', 'compensated', 'cancelled')
           and exists (select 1 from alive)
         returning r.id, r.kind, r.version, r.org_id, r.project_id, r.correlation_id, r.trace_id, r.traceparent, r.target, r.parent_id,
@@ -92,7 +113,8 @@ pub(crate) async fn claim(
         &ids,
         &jobs as &[&str],
         owner,
-        &tokens
+        &tokens,
+        &earlier
     )
     .fetch_all(&mut *conn)
     .await?;
@@ -150,12 +172,12 @@ pub(crate) async fn set_aside(
                     state = case when $6::float8 is null then 'paused' when unwinding then 'compensating' else 'queued' end,
                     cause = case when $6::float8 is null then 'crash_loop' else 'backoff' end,
                     wake_at = engine.now() + make_interval(secs => $6::float8), updated_at = engine.now()
-             where id = $1 and queued_job = $2 and (owner is null or (owner = $3 and token = $4)) returning id
+             where id = $1 and queued_job = $2 and (owner is null or (owner = $3 and token = any($4))) returning id
          ) delete from apalis.jobs where id = $2 and exists (select 1 from aside)",
         wanted.run,
         wanted.job,
         owner,
-        wanted.token,
+        &wanted.tokens(),
         detail,
         again.map(|again| again.as_secs_f64())
     )

@@ -85,8 +85,7 @@ impl Committer {
 
     pub(crate) async fn claim(&self, run: Uuid, job: String) -> Option<Claimed> {
         let (reply, answer) = oneshot::channel();
-        let wanted = Wanted { run, job, token: Uuid::new_v4() };
-        self.send(run, Ask::Claim { wanted, reply }).await;
+        self.send(run, Ask::Claim { wanted: Wanted::new(run, job), reply }).await;
         answer.await.ok().flatten()
     }
 
@@ -198,6 +197,7 @@ impl Lane {
                 }
                 Err(error) => {
                     self.endure(&error, &mut patience).await;
+                    part.iter_mut().for_each(|(wanted, _)| wanted.try_again());
                     todo.push(part);
                 }
             }

@@ -145,7 +145,7 @@ impl Engine {
     /// runs went.
     pub async fn clear_history(&self) -> sqlx::Result<usize> {
         let shelf = self.inner.db.shelf_apart();
-        let gone = retention::sweep(&self.inner, &shelf).await;
+        let gone = retention::sweep(&self.inner, &shelf, usize::MAX).await;
         shelf.close().await;
         gone
     }

@@ -142,11 +142,7 @@ impl<E: Send + Sync + 'static> Run<E> {
         match self.core.look(&id, &hash).await? {
             Found::Answered(_) => return Ok(()),
             Found::New => self.core.open(&id, Op::Activity, false, hash, None),
-            Found::Open => {
-                if let Some(entry) = self.core.journal.get_mut(&id) {
-                    entry.attempt += 1;
-                }
-            }
+            Found::Open => self.next_attempt(&id),
         }
         loop {
             self.core.note(&id, StepState::Running, None, None);
@@ -165,7 +161,16 @@ impl<E: Send + Sync + 'static> Run<E> {
             };
             let env = Arc::clone(&self.env);
             let effect = tokio::time::timeout(undo.timeout(), undo.undo(&env, &call));
-            let fault = match AssertUnwindSafe(effect).catch_unwind().await {
+            let ended = tokio::select! {
+                ended = AssertUnwindSafe(effect).catch_unwind() => ended,
+                () = self.core.reins.pulled(true) => {
+                    self.core.tried(&id, false, attempt, started, "cancelled", None);
+                    self.core.obey().await?;
+                    self.next_attempt(&id);
+                    continue;
+                }
+            };
+            let fault = match ended {
                 Ok(Ok(Ok(()))) => {
                     self.core.tried(&id, false, attempt, started, "succeeded", None);
                     self.core.note(&id, StepState::Succeeded, Some("null".into()), None);
@@ -176,9 +181,13 @@ impl<E: Send + Sync + 'static> Run<E> {
                 Err(panic) => Fault::retry("panicked", panic_message(&*panic)),
             };
             self.core.failed(&id, started, "retry", &fault, undo.rule()).await?;
-            if let Some(entry) = self.core.journal.get_mut(&id) {
-                entry.attempt += 1;
-            }
+            self.next_attempt(&id);
+        }
+    }
+
+    fn next_attempt(&mut self, id: &StepId) {
+        if let Some(entry) = self.core.journal.get_mut(id) {
+            entry.attempt += 1;
         }
     }
 

@@ -91,6 +91,20 @@ impl Gate {
         Some(self.take(stats))
     }
 
+    /// Slots for jobs that are about to be fetched: nobody else may have them meanwhile. Answers how many were free.
+    fn hold(&self, most: usize) -> usize {
+        let mut held = 0;
+        let _ = self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, |taken| {
+            held = self.slots.saturating_sub(taken).min(most);
+            Some(taken + held)
+        });
+        held
+    }
+
+    fn give_back(&self, slots: usize) {
+        self.taken.fetch_sub(slots, Ordering::AcqRel);
+    }
+
     /// No more jobs are fetched.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
@@ -120,7 +134,7 @@ pub(crate) struct Intake {
     db: Database,
     queue: Queue,
     batch: usize,
-    /// How many jobs the fetch under way asked for.
+    /// How many jobs the fetch under way asked for; it holds a slot for each.
     asked: usize,
     poll_every: Duration,
     pressure_after: Duration,
@@ -177,7 +191,7 @@ impl Intake {
     }
 
     fn fetch(&mut self, worker: &WorkerContext, room: usize) {
-        self.asked = room.min(self.batch);
+        self.asked = self.gate.hold(room.min(self.batch));
         let (db, worker, limit) = (self.db.clone(), worker.name().to_owned(), self.asked as i64);
         self.stats.fetches.fetch_add(1, Ordering::Relaxed);
         self.fetching = Some(Box::pin(async move { fetch(&db, &worker, limit).await }));
@@ -191,11 +205,12 @@ impl Intake {
                 self.stats.queue_answers();
                 self.stats.drives_in_flight.fetch_add(tasks.len() as i64, Ordering::Relaxed);
                 self.stats.jobs_fetched.fetch_add(tasks.len() as u64, Ordering::Relaxed);
-                self.gate.taken.fetch_add(tasks.len(), Ordering::AcqRel);
+                self.gate.give_back(self.asked - tasks.len());
                 self.buffer.extend(tasks);
             }
             Err(error) => {
                 warn!(%error, "could not fetch jobs; trying again shortly");
+                self.gate.give_back(self.asked);
                 self.stats.queue_answers_not();
                 self.hungry = false;
                 self.rearm(Duration::from_millis(500));
@@ -231,7 +246,8 @@ async fn fetch(db: &Database, worker: &str, limit: i64) -> Fetched {
 impl Drop for Intake {
     fn drop(&mut self) {
         // Fetched but never begun: the slots are free again, the jobs go back when the incarnation ends.
-        self.gate.taken.fetch_sub(self.buffer.len(), Ordering::AcqRel);
+        let held = if self.fetching.is_some() { self.asked } else { 0 };
+        self.gate.give_back(self.buffer.len() + held);
         self.stats.drives_in_flight.fetch_sub(self.buffer.len() as i64, Ordering::Relaxed);
     }
 }

@@ -57,7 +57,7 @@ pub use intake::setup_queue;
 pub use invariants::{AlsoPromised, Violation, check_invariants};
 pub use operate::{Asker, OperateError, allowed_actions};
 pub use pool::Pool;
-pub use registry::{Kind, OnExhausted, PlannedStep, Registry, Workflow};
+pub use registry::{Kind, NotAgain, OnExhausted, PlannedStep, Registry, Workflow};
 pub use retry::Retry;
 pub use run::Run;
 pub use schedule::{Missed, Overlap, Schedule, ScheduleError, ScheduleResult, ScheduleView};

@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use crate::admission;
 use crate::engine::{Engine, Inner, RunHandle};
+use crate::registry::NotAgain;
 use crate::start::{NewRun, StartError};
 use crate::state::RunState;
 
@@ -203,10 +204,24 @@ impl Engine {
         )
         .fetch_one(&mut *conn)
         .await?;
+        // The old row is held while others are locked: nobody changes an ended run, so nobody waits for it in turn.
+        let input =
+            match self.kinds().iter().find(|kind| kind.name == old.kind && kind.version == old.version) {
+                Some(kind) => (kind.again)(&old.input, &mut *conn, by).await,
+                None => Ok(old.input),
+            };
+        let input = match input {
+            Ok(input) => input,
+            Err(NotAgain::Refused(why)) => {
+                let (state, allowed) = (run.handle.state, Vec::new());
+                return Err(OperateError::Conflict { state, allowed, why });
+            }
+            Err(NotAgain::Database(error)) => return Err(error.into()),
+        };
         let new = NewRun {
             kind: old.kind,
             version: old.version,
-            input: old.input,
+            input,
             org_id: old.org_id,
             project_id: old.project_id,
             correlation_id: by.correlation_id.clone(),
@@ -235,7 +250,7 @@ pub(crate) async fn ask_to_cancel(engine: &Inner, conn: &mut PgConnection, run: 
                unwinding = unwinding or owner is null,
                cause = case when owner is null then null else cause end,
                cause_detail = case when owner is null then null else cause_detail end,
-               updated_at = engine.now()
+               updated_at = case when owner is null then engine.now() else updated_at end
            where id = $1 and finished_at is null and not pivoted and not unwinding
            returning owner is null as "ownerless!", queued_job is null as "jobless!", project_id"#,
         run
@@ -370,10 +385,9 @@ async fn standing(conn: &mut PgConnection, run: Uuid) -> Result<Standing, Operat
     Ok(Standing { handle, owned: r.owned, pivoted, unwinding, cancelling, silent })
 }
 
+/// What is asked of an owner is no sign of life of it, so the time of the last one stays.
 async fn request(conn: &mut PgConnection, run: Uuid, what: &str) -> sqlx::Result<()> {
-    sqlx::query!("update engine.run set request = $2, updated_at = engine.now() where id = $1", run, what)
-        .execute(conn)
-        .await?;
+    sqlx::query!("update engine.run set request = $2 where id = $1", run, what).execute(conn).await?;
     Ok(())
 }
 

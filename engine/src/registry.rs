@@ -8,9 +8,11 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use sqlx::PgConnection;
 use tracing::{Instrument, Span};
 
 use crate::fault::Halt;
+use crate::operate::Asker;
 use crate::run::Run;
 use crate::state::Op;
 
@@ -26,10 +28,25 @@ pub trait Workflow: Serialize + DeserializeOwned + Send + Sync + 'static {
 
     fn run(&self, run: &mut Run<Self::Env>) -> impl Future<Output = Result<(), Halt>> + Send;
 
+    /// What a run is given that tries again what one with this input did not do; decided on the asker's transaction. Most take
+    /// it as it was. What must not be done twice under one number, or not any more, says so here.
+    fn again(self, _: &mut PgConnection, _: &Asker) -> impl Future<Output = Result<Self, NotAgain>> + Send {
+        std::future::ready(Ok(self))
+    }
+
     /// What every line and span of a drive shall say of what it acts on, besides what is true of any run.
     fn span(&self, _: &Self::Env) -> impl Future<Output = Span> + Send {
         std::future::ready(Span::none())
     }
+}
+
+/// Why an ended run is not tried again.
+#[derive(Debug, thiserror::Error)]
+pub enum NotAgain {
+    #[error("{0}")]
+    Refused(String),
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +95,23 @@ pub struct Kind {
     pub version: i32,
     pub plan: &'static [PlannedStep],
     pub on_exhausted: OnExhausted,
+    pub(crate) again: Again,
+}
+
+/// [`Workflow::again`] from one input to the next, both as they are kept.
+pub(crate) type Again =
+    for<'a> fn(&'a str, &'a mut PgConnection, &'a Asker) -> BoxFuture<'a, Result<String, NotAgain>>;
+
+fn again<'a, W: Workflow>(
+    input: &'a str,
+    conn: &'a mut PgConnection,
+    by: &'a Asker,
+) -> BoxFuture<'a, Result<String, NotAgain>> {
+    Box::pin(async move {
+        let unfit = |error: serde_json::Error| NotAgain::Refused(format!("its input does not fit: {error}"));
+        let old: W = serde_json::from_str(input).map_err(unfit)?;
+        serde_json::to_string(&old.again(conn, by).await?).map_err(unfit)
+    })
 }
 
 /// A workflow whose input type is forgotten, so that drivers can hold them all.
@@ -95,7 +129,13 @@ struct Definition<W>(PhantomData<fn() -> W>);
 
 impl<W: Workflow> Drivable<W::Env> for Definition<W> {
     fn kind(&self) -> Kind {
-        Kind { name: W::NAME, version: W::VERSION, plan: W::PLAN, on_exhausted: W::ON_EXHAUSTED }
+        Kind {
+            name: W::NAME,
+            version: W::VERSION,
+            plan: W::PLAN,
+            on_exhausted: W::ON_EXHAUSTED,
+            again: again::<W>,
+        }
     }
 
     fn call<'a>(

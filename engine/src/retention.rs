@@ -8,8 +8,11 @@ use crate::inspect::queue_is_quiet;
 
 const BITE: i64 = 500;
 
-/// One pass: idempotent, run by every process every ten minutes or so. Answers how many runs are gone.
-pub(crate) async fn sweep(engine: &Inner, shelf: &Shelf) -> sqlx::Result<usize> {
+/// So much is taken away at once by those who have other things to do.
+pub(crate) const A_FEW: usize = 10 * BITE as usize;
+
+/// One pass: idempotent, run by every process every ten minutes or so. Ends once `most` runs are gone; answers how many are.
+pub(crate) async fn sweep(engine: &Inner, shelf: &Shelf, most: usize) -> sqlx::Result<usize> {
     let mut tx = shelf.begin().await?;
     sqlx::query!("select engine.make_partitions(7)").fetch_one(&mut *tx).await?;
     tx.commit().await?;
@@ -21,7 +24,7 @@ pub(crate) async fn sweep(engine: &Inner, shelf: &Shelf) -> sqlx::Result<usize> 
     loop {
         let bite = delete_runs(engine, shelf).await?;
         gone += bite;
-        if bite < BITE as usize {
+        if bite < BITE as usize || gone >= most {
             break;
         }
     }

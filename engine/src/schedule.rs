@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::str::FromStr;
 use std::sync::atomic::Ordering::Relaxed;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -18,6 +18,8 @@ use crate::start::{NewRun, StartError};
 
 /// At most this many missed ticks are made up for.
 const MOST_MISSED: usize = 100;
+/// A tick that is later than this was missed, if it is the only one too.
+const LATE: TimeDelta = TimeDelta::seconds(60);
 
 /// What happens to ticks that passed while nobody was there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::Type)]
@@ -280,16 +282,21 @@ async fn fire(engine: &Engine, conn: &mut PgConnection, due: &Due) -> Result<(),
     let ticks = Vec::from(ticks);
     let (missed, wanted) = match due.missed {
         Missed::All => (&ticks[..0], &ticks[..]),
-        // The latest tick stands for all that were missed; with `skip` only if it is not itself long past.
+        // The latest tick stands for all that were missed.
         Missed::One => ticks.split_at(ticks.len() - 1),
-        Missed::Skip if ticks.len() > 1 => (&ticks[..], &ticks[..0]),
+        Missed::Skip if ticks.len() > 1 || due.now - due.next_at > LATE => (&ticks[..], &ticks[..0]),
         Missed::Skip => (&ticks[..0], &ticks[..]),
     };
     for nominal in missed {
         tick(conn, due, *nominal, None, "missed").await?;
     }
     for nominal in wanted {
-        if due.overlap == Overlap::Skip && is_live(conn, due).await? {
+        let live = is_live(conn, due).await?;
+        if live && due.overlap == Overlap::Queue {
+            // It stays due until the run before it has ended.
+            return wait_until(conn, due, *nominal).await;
+        }
+        if live {
             tick(conn, due, *nominal, None, "skipped_overlap").await?;
         } else {
             let correlation = format!("schedule:{}:{}", due.name, nominal.timestamp());
@@ -307,7 +314,10 @@ async fn fire(engine: &Engine, conn: &mut PgConnection, due: &Due) -> Result<(),
             }
         }
     }
-    let next = cron.after(&due.now).next().unwrap_or(DateTime::<Utc>::MAX_UTC);
+    wait_until(conn, due, cron.after(&due.now).next().unwrap_or(DateTime::<Utc>::MAX_UTC)).await
+}
+
+async fn wait_until(conn: &mut PgConnection, due: &Due, next: DateTime<Utc>) -> Result<(), ScheduleError> {
     sqlx::query!("update engine.schedule set next_at = $2 where name = $1", due.name, next)
         .execute(conn)
         .await?;

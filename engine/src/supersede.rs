@@ -65,7 +65,8 @@ impl Together for TellOthers<'_> {
     }
 }
 
-/// Makes the waiting successor the holder. A stuck holder lets go, and what it still owes passes to the successor.
+/// Makes the waiting successor the holder. A stuck holder lets go, and what it still owes passes to the successor: who took
+/// debts over goes on to the end, because turned back it would leave them to nobody.
 pub(crate) async fn pass_target_on(
     engine: &Inner,
     conn: &mut PgConnection,
@@ -87,6 +88,7 @@ pub(crate) async fn pass_target_on(
     .await?;
     sqlx::query!(
         "update engine.run set holds_target = true, succeeds_holder = false, inherits = $2, updated_at = engine.now(),
+                pivoted = pivoted or $2::uuid is not null,
                 cause = case when state = 'paused' then cause end,
                 cause_detail = case when state = 'paused' then cause_detail end
          where id = $1",

@@ -340,7 +340,7 @@ fn tend_apart<E: Send + Sync + 'static>(crew: Arc<Crew<E>>) {
 async fn tend_loop<E: Send + Sync + 'static>(crew: Arc<Crew<E>>) {
     let engine = Engine { inner: Arc::clone(&crew.engine) };
     let shelf = crew.engine.db.shelf_apart();
-    let (mut round, mut checked) = (0u32, None);
+    let (mut round, mut checked, mut behind) = (0u32, None, false);
     loop {
         if let Err(error) = reaper::reap(&crew.engine, &shelf).await {
             warn!(%error, "the reaper's sweep failed");
@@ -354,10 +354,11 @@ async fn tend_loop<E: Send + Sync + 'static>(crew: Arc<Crew<E>>) {
                 Err(error) => warn!(%error, "could not check the promises"),
             }
         }
-        if round.is_multiple_of(600)
-            && let Err(error) = retention::sweep(&crew.engine, &shelf).await
-        {
-            warn!(%error, "could not clean up history");
+        // After a long pause there is much to take away; recovery comes in between.
+        if behind || round.is_multiple_of(600) {
+            let gone = retention::sweep(&crew.engine, &shelf, retention::A_FEW).await;
+            let gone = gone.inspect_err(|error| warn!(%error, "could not clean up history"));
+            behind = gone.is_ok_and(|gone| gone >= retention::A_FEW);
         }
         round = round.wrapping_add(1);
         let jitter = crew.engine.settings.reap_every.mul_f64(1.0 + rand::random::<f64>() / 5.0);

@@ -65,6 +65,23 @@ async fn missed_ticks_are_skipped_where_so_declared() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn one_tick_that_is_hours_late_was_missed_too() {
+    let mut story = Story::idle(quick(), None).await;
+    declare(&story, Missed::Skip, Overlap::Queue, vec![touch("a")]).await;
+    // Half past the first tick there was.
+    sqlx::query(
+        "update engine.test_clock set ahead = ahead + (select next_at - engine.now() + interval '30 minutes' from engine.schedule)",
+    )
+    .execute(&story.pool)
+    .await
+    .unwrap();
+    story.work();
+    caught_up(&story).await;
+    assert_eq!((ticks(&story).await, runs(&story).await), (vec!["missed".to_owned()], 0));
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_latest_of_the_missed_ticks_may_stand_for_all() {
     let mut expected = vec!["missed".to_owned(); 4];
     expected.push("fired".into());
@@ -131,18 +148,39 @@ async fn of_two_processes_one_fires_each_tick() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tick_that_meets_the_last_run_is_skipped_or_queued_as_declared() {
-    for (overlap, second) in [(Overlap::Skip, "skipped_overlap"), (Overlap::Queue, "fired")] {
-        let story = Story::new().await;
-        declare(&story, Missed::All, overlap, vec![Do::Wait(1000 * HOUR)]).await;
-        for _ in 0..2 {
-            story.advance(Duration::from_millis(HOUR)).await;
-            caught_up(&story).await;
-        }
-        assert_eq!(ticks(&story).await, ["fired", second]);
-        story.quiet().await;
-        story.end().await;
+async fn a_tick_that_meets_the_last_run_may_be_skipped() {
+    let story = Story::new().await;
+    declare(&story, Missed::All, Overlap::Skip, vec![Do::Wait(1000 * HOUR)]).await;
+    for _ in 0..2 {
+        story.advance(Duration::from_millis(HOUR)).await;
+        caught_up(&story).await;
     }
+    assert_eq!(ticks(&story).await, ["fired", "skipped_overlap"]);
+    story.quiet().await;
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tick_that_meets_the_last_run_may_wait_for_its_end() {
+    let story = Story::new().await;
+    declare(&story, Missed::All, Overlap::Queue, vec![Do::Wait(1000 * HOUR)]).await;
+    declare_as("witness", &story, Missed::One, Overlap::Skip, vec![]).await;
+    story.advance(Duration::from_millis(HOUR)).await;
+    caught_up(&story).await;
+    story.advance(Duration::from_millis(HOUR)).await;
+    let seen = "select next_at > engine.now() and $1::uuid is not null and $2::text[] is not null
+        from engine.schedule where name = 'witness'";
+    story.until_true("the second tick was seen", seen, Uuid::nil(), &[]).await;
+    assert_eq!(ticks(&story).await, ["fired"], "the first one's run is alive");
+    let first: Uuid = sqlx::query_scalar("select run_id from engine.tick where schedule = 'hourly'")
+        .fetch_one(&story.pool)
+        .await
+        .unwrap();
+    story.ask("cancel", first).await.unwrap();
+    caught_up(&story).await;
+    assert_eq!(ticks(&story).await, ["fired", "fired"]);
+    story.quiet().await;
+    story.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -124,6 +124,47 @@ async fn what_a_stuck_run_owes_waits_for_somebody_who_knows_its_version() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_successor_that_was_paused_and_resumed_still_waits_for_its_turn() {
+    let story = Story::new().await;
+    story.world.trouble("a/undo", [Trouble::UndoHangs]);
+    let deploy = story.start_as([hold("a"), Do::Wait(HOUR)], on("x")).await.unwrap();
+    story.until(deploy.id, &[RunState::Waiting]).await;
+    let removal = story.start_as([touch("gone")], taking_over("x")).await.unwrap();
+    story.until(deploy.id, &[RunState::Compensating]).await;
+    for act in ["pause", "resume", "pause", "retry"] {
+        story.ask(act, removal.id).await.unwrap();
+    }
+    // Somebody who came later has ended, so whoever might have been admitted was.
+    let later = story.start([touch("later")]).await;
+    story.ends(later).await;
+    assert_eq!(story.state(removal.id).await, RunState::Queued);
+    let cause: String = sqlx::query_scalar("select code from engine.run_cause where run_id = $1")
+        .bind(removal.id)
+        .fetch_one(&story.pool)
+        .await
+        .unwrap();
+    assert_eq!(cause, "waiting_for_run");
+    story.world.gate.add_permits(1);
+    assert_eq!(story.ends(removal.id).await, RunState::Succeeded);
+    assert_eq!(story.state(deploy.id).await, RunState::Cancelled);
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_took_debts_over_cannot_be_cancelled() {
+    let story = Story::new().await;
+    story.world.trouble("a/undo", [Trouble::UndoFails]);
+    let deploy = story.start_as([hold("a"), Do::Fail], on("x")).await.unwrap();
+    assert_eq!(story.settles(deploy.id).await, RunState::Stuck);
+    let removal = story.start_as([Do::Wait(HOUR)], taking_over("x")).await.unwrap();
+    let refused = story.ask("cancel", removal.id).await;
+    assert!(matches!(refused, Err(OperateError::Conflict { .. })), "nobody would pay: {refused:?}");
+    story.until(removal.id, &[RunState::Waiting]).await;
+    story.gave_everything_back(deploy.id).await;
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_successor_can_be_cancelled_while_it_waits() {
     let mut story = Story::new().await;
     let deploy = story.start_as([hold("a"), Do::Wait(HOUR)], on("x")).await.unwrap();

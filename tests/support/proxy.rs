@@ -1,10 +1,12 @@
 //! A Postgres server with bad manners: connections through it break around a commit, so that the client cannot know
-//! whether it took effect. Half of the time it did.
+//! whether it took effect. A third of the time it did, and a third of the time it does so only when the client has long asked
+//! again on another connection.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use rand::Rng;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -14,6 +16,9 @@ use tokio::task::JoinHandle;
 
 /// A message that ends a transaction: `commit` as a simple query, in either case, or the Sync after an extended one.
 const SYNC: &[u8] = b"S\0\0\0\x04";
+
+/// How long a message may be under way after its sender gave it up.
+const LATE: Duration = Duration::from_millis(60);
 
 pub struct Proxy {
     pub port: u16,
@@ -74,10 +79,16 @@ async fn questions(
             message.ends_with(SYNC) || message.windows(6).any(|word| word.eq_ignore_ascii_case(b"commit"));
         if ends && rate > 0 && rand::rng().random_ratio(1, rate) {
             cuts.fetch_add(1, Ordering::Relaxed);
-            if rand::rng().random() {
+            let heard = rand::rng().random_range(0..3);
+            if heard > 0 {
                 // The server hears it and commits; its answer goes nowhere.
                 answers.abort();
-                to.write_all(message).await?;
+                let message = message.to_vec();
+                if heard > 1 {
+                    drop(from);
+                    tokio::time::sleep(LATE).await;
+                }
+                to.write_all(&message).await?;
             }
             return Ok(());
         }
