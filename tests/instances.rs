@@ -19,3 +19,4 @@ mod relay;
 mod speech;
 mod stacks;
 mod struck;
+mod tried_again;

@@ -14,6 +14,10 @@ pub struct Operate {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 1000)]
     pub reason: Option<String>,
+    /// For `resume`: take the run from its owner, which must have been silent for half a minute. Whatever it still writes is
+    /// refused.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub force: bool,
 }
 
 /// The run as it stands after the act. Retrying a finished run answers the new run, whose `retry_of` is the old one.

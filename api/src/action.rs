@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use domain::event::NewEvent;
 use domain::{ErrorCode, Scope};
 use engine::inspect::{RunFilter, runs};
-use engine::{Start, Started, Workflow};
+use engine::{RunState, Start, Started, Workflow};
 use serde::Serialize;
 use serde_json::json;
 use sqlx::PgConnection;
@@ -151,12 +151,14 @@ async fn found<R: Resource>(conn: &mut PgConnection, caller: &Caller, key: &R::K
     R::find_locked(conn, caller, key).await?.ok_or_else(|| ApiError::plain(R::MISSING))
 }
 
+/// The run that does it or did. One that was given up is neither.
 async fn newest_run<A: Action>(
     conn: &mut PgConnection,
     subject: &A::Subject,
 ) -> Result<Option<Uuid>, ApiError> {
     let filter = RunFilter { kind: Some(A::Run::NAME.to_owned()), ..about(subject) };
-    Ok(runs(conn, &filter).await?.pop().map(|run| run.id))
+    let newest = runs(conn, &filter).await?.pop();
+    Ok(newest.filter(|run| !run.state.is_terminal() || run.state == RunState::Succeeded).map(|run| run.id))
 }
 
 /// The newest run about the subject.

@@ -1,5 +1,6 @@
 //! The lifecycle of an instance, one file per action.
 
+mod again;
 mod change;
 pub mod decommission;
 pub mod deploy;

@@ -30,7 +30,11 @@ pub(crate) fn retry() -> Endpoint {
 }
 
 pub(crate) fn resume() -> Endpoint {
-    endpoint(Verb::Resume, "resume_workflow", "Let a paused or stuck run go on")
+    endpoint(
+        Verb::Resume,
+        "resume_workflow",
+        "Let a paused or stuck run go on; with `force`, take one from an owner that has been silent for long",
+    )
 }
 
 pub(crate) fn pause() -> Endpoint {
@@ -56,9 +60,11 @@ impl Verb {
         conn: &mut PgConnection,
         run: Uuid,
         asker: &Asker,
+        force: bool,
     ) -> Result<RunHandle, OperateError> {
         match self {
             Verb::Retry => engine.retry(conn, run, asker).await,
+            Verb::Resume if force => engine.force(conn, run, asker).await,
             Verb::Resume => engine.resume(conn, run, asker).await,
             Verb::Pause => engine.pause(conn, run, asker).await,
             Verb::Cancel => engine.cancel(conn, run, asker).await,
@@ -97,9 +103,12 @@ async fn operate(
     let scope = change.caller.scope;
     let before = find(&mut change.tx, scope, id).await?.state;
     require(&state, &mut change.tx, scope, id, &if_match).await?;
-    let reason = change.body.reason.take();
+    let (reason, force) = (change.body.reason.take(), change.body.force);
+    if force && !matches!(verb, Verb::Resume) {
+        return Err(ApiError::invalid("/force", "is for resume alone"));
+    }
     let asker = change.caller.asker(reason.clone());
-    let asked = verb.ask(&state.engine, &mut change.tx, id, &asker).await?;
+    let asked = verb.ask(&state.engine, &mut change.tx, id, &asker, force).await?;
     let run = find(&mut change.tx, scope, asked.id).await?;
     let told = Change::of("workflow", asked.id)
         .from(&json!({ "id": id, "status": present::status(before) }))

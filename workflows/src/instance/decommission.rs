@@ -10,7 +10,9 @@ use activities::Env;
 use activities::instance::{self, RemoveWorkload, ReportFailedRemoval, SignReceipt};
 use domain::event::{NewEvent, Thread};
 use domain::{EventType, InstanceStatus, Permission, StatusReason};
-use engine::{Call, EngineError, Fault, Halt, PlannedStep, Run, Start, StartError, Workflow};
+use engine::{
+    Asker, Call, EngineError, Fault, Halt, NotAgain, PlannedStep, Run, Start, StartError, Workflow,
+};
 use node_protocol::{Outcome, Output, Signed};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -24,7 +26,7 @@ use store::{
 use tracing::Span;
 use uuid::Uuid;
 
-use super::OperateInstanceInput;
+use super::{OperateInstanceInput, again};
 use crate::action::{Action, Refused, Requester, Subject};
 use crate::told::Told;
 
@@ -68,10 +70,7 @@ impl Action for Decommission {
         _: OperateInstanceInput,
         _: Requester,
     ) -> Result<DecommissionInstance, Refused> {
-        let generation = app_instances::next_generation(conn, instance.id).await?;
-        let to = InstanceStatus::Decommissioning;
-        app_instances::move_to(conn, instance.id, instance.status()?, to, None).await?;
-        Ok(DecommissionInstance { instance: instance.id, generation })
+        Ok(begin_end(conn, instance).await?)
     }
 
     fn told(instance: &AppInstance, _: &DecommissionInstance) -> Option<(EventType, Value)> {
@@ -81,16 +80,23 @@ impl Action for Decommission {
     }
 }
 
+/// From here on it only ends. Whoever asks again because a run was cancelled before its turn finds the instance so.
+async fn begin_end(conn: &mut PgConnection, instance: &AppInstance) -> sqlx::Result<DecommissionInstance> {
+    let generation = app_instances::next_generation(conn, instance.id).await?;
+    let (from, to) = (instance.status()?, InstanceStatus::Decommissioning);
+    if from != to {
+        app_instances::move_to(conn, instance.id, from, to, None).await?;
+    }
+    Ok(DecommissionInstance { instance: instance.id, generation })
+}
+
 /// As if somebody had asked for it, under the correlation of whoever ends the instance. The run is still to be started.
 pub(crate) async fn ask_for(
     conn: &mut PgConnection,
     instance: &AppInstance,
     thread: Thread<'_>,
-) -> Result<DecommissionInstance, Fault> {
-    let generation = app_instances::next_generation(conn, instance.id).await?;
-    let to = InstanceStatus::Decommissioning;
-    app_instances::move_to(conn, instance.id, instance.status()?, to, None).await?;
-    let run = DecommissionInstance { instance: instance.id, generation };
+) -> sqlx::Result<DecommissionInstance> {
+    let run = begin_end(conn, instance).await?;
     if let Some((kind, data)) = Decommission::told(instance, &run) {
         let event = NewEvent::of_project(instance.owner(), kind, instance.id, &data, thread);
         outbox::insert(conn, &event).await?;
@@ -142,6 +148,11 @@ impl Workflow for DecommissionInstance {
 
     async fn span(&self, env: &Env) -> Span {
         activities::instance::span(env, self.instance).await
+    }
+
+    async fn again(self, conn: &mut PgConnection, by: &Asker) -> Result<Self, NotAgain> {
+        let instance = again::held_for::<Decommission>(conn, self.instance).await?;
+        Ok(ask_for(conn, &instance, by.correlation_id.as_str().into()).await?)
     }
 
     async fn run(&self, run: &mut Run<Env>) -> Result<(), Halt> {

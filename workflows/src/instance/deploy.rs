@@ -10,7 +10,7 @@ use activities::instance::{
 };
 use domain::placement::Strategy;
 use domain::{EventType, InstanceStatus};
-use engine::{Fault, Halt, OnExhausted, PlannedStep, Run, Workflow};
+use engine::{Asker, Fault, Halt, NotAgain, OnExhausted, PlannedStep, Run, Workflow};
 use node_protocol::{Launched, Output};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -21,7 +21,8 @@ use store::{app_instance_artifacts, app_instance_releases, app_instances, meters
 use tracing::Span;
 use uuid::Uuid;
 
-use super::{Told, answer, holder};
+use super::retry::{Retry, admitted_again};
+use super::{Told, again, answer, holder};
 
 /// A large image takes its time to be pulled.
 pub(super) const LAUNCHES_WITHIN: Duration = Duration::from_secs(30 * 60);
@@ -83,6 +84,11 @@ impl Workflow for DeployInstance {
 
     async fn span(&self, env: &Env) -> Span {
         activities::instance::span(env, self.instance).await
+    }
+
+    async fn again(self, conn: &mut PgConnection, _: &Asker) -> Result<Self, NotAgain> {
+        let instance = again::held_for::<Retry>(conn, self.instance).await?;
+        admitted_again(conn, &instance).await.map_err(again::refused)
     }
 
     async fn run(&self, run: &mut Run<Env>) -> Result<(), Halt> {

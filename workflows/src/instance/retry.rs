@@ -41,15 +41,23 @@ impl Action for Retry {
         _: OperateInstanceInput,
         _: Requester,
     ) -> Result<DeployInstance, Refused> {
-        let version = app_versions::hold_for_use(conn, &instance.app_slug, &instance.version).await?;
-        let gone = || Refused::no(ErrorCode::VersionNotFound, "The version is gone from the catalog.");
-        let version = version.ok_or_else(gone)?;
-        let pair = (Some(word(&instance.operating_mode)?), Some(word(&instance.control_plane_scope)?));
-        let place = (instance.org_id, instance.project_id);
-        let admitted = admit(conn, place, &version, pair, Purpose::Return).await?;
-        admitted.allows_again(&instance.resources)?;
-        again(conn, instance).await.map_err(Refused::from)
+        admitted_again(conn, instance).await
     }
+}
+
+/// If everything still allows it.
+pub(super) async fn admitted_again(
+    conn: &mut PgConnection,
+    instance: &AppInstance,
+) -> Result<DeployInstance, Refused> {
+    let version = app_versions::hold_for_use(conn, &instance.app_slug, &instance.version).await?;
+    let gone = || Refused::no(ErrorCode::VersionNotFound, "The version is gone from the catalog.");
+    let version = version.ok_or_else(gone)?;
+    let pair = (Some(word(&instance.operating_mode)?), Some(word(&instance.control_plane_scope)?));
+    let place = (instance.org_id, instance.project_id);
+    let admitted = admit(conn, place, &version, pair, Purpose::Return).await?;
+    admitted.allows_again(&instance.resources)?;
+    again(conn, instance).await.map_err(Refused::from)
 }
 
 /// What served, or was about to, is the target once more.

@@ -3,7 +3,7 @@
 use activities::Env;
 use activities::instance::Way;
 use domain::{ErrorCode, EventType, InstanceStatus, Permission};
-use engine::{Halt, OnExhausted, PlannedStep, Run, Workflow};
+use engine::{Asker, Halt, NotAgain, OnExhausted, PlannedStep, Run, Workflow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::PgConnection;
@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::change::{PLAN, Shift};
-use super::{CHANGE_REFUSES, begin_change, change_told};
+use super::{CHANGE_REFUSES, again, begin_change, change_told};
 use crate::action::{Action, Refused, Requester};
 
 pub struct Upgrade;
@@ -83,5 +83,9 @@ impl Workflow for UpgradeInstance {
 
     async fn run(&self, run: &mut Run<Env>) -> Result<(), Halt> {
         self.0.run(run).await
+    }
+
+    async fn again(self, conn: &mut PgConnection, by: &Asker) -> Result<Self, NotAgain> {
+        again::change::<Upgrade>(conn, self.0, by).await.map(UpgradeInstance)
     }
 }

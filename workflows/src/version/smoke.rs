@@ -82,5 +82,5 @@ async fn record(
         *trouble = format!("{trouble}: {why}");
     }
     smoke_runs::insert(conn, version, told.run, evidence.passed(), &json!(evidence)).await?;
-    decommission::ask_for(conn, &instance, told.thread()).await
+    Ok(decommission::ask_for(conn, &instance, told.thread()).await?)
 }
