@@ -86,6 +86,8 @@ impl Stage {
 
     async fn launch<D: Driver>(&self, driver: &D, instance: Uuid, generation: i64) -> Launched {
         let (told, _) = watch::channel((0, 0));
+        let network = driver.network(instance).await;
+        assert!(network.is_ok(), "making the network: {network:?}");
         let launched = driver.launch(&self.workload(instance, generation), &Secrets::default(), &told).await;
         launched.unwrap_or_else(|fault| panic!("launching generation {generation}: {fault}"))
     }

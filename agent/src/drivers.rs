@@ -86,7 +86,7 @@ pub trait Driver: Send + Sync + 'static {
     /// The networks of instances that are there.
     fn networks(&self) -> impl Future<Output = Result<Vec<(Uuid, Network)>, DriverFault>> + Send;
 
-    /// Pulls and starts. Doing it again finds what is there: one name, one container.
+    /// Pulls and starts, on the instance's network, which is there. Doing it again finds what is there: one name, one container.
     fn launch(
         &self,
         workload: &Workload,

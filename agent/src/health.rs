@@ -1,6 +1,7 @@
 //! Asking a workload from outside, on the loopback port it is bound to, so the image needs no tools: whether it serves, and
 //! whether it answers its version's own tests.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use domain::SmokeVerdict;
@@ -44,24 +45,31 @@ pub(crate) async fn serves(probe: &Probe, port: u16) -> bool {
 }
 
 async fn answers(path: &str, port: u16, patience: Duration) -> bool {
-    let Ok(client) = client(patience) else { return false };
-    client.get(url(path, port)).send().await.is_ok_and(|answer| answer.status().as_u16() < 400)
+    let Ok(client) = &*CLIENT else { return false };
+    let asked = client.get(url(path, port)).timeout(patience);
+    asked.send().await.is_ok_and(|answer| answer.status().as_u16() < 400)
 }
 
 /// Makes the request of one test, once.
 pub(crate) async fn ask(test: &SmokeTest, port: u16) -> SmokeVerdict {
-    let (status, message) = match fetch(test, port).await {
+    let asked = match &*CLIENT {
+        Ok(client) => fetch(client, test, port).await.map_err(|error| {
+            if error.is_timeout() {
+                format!("was not answered within {} s", test.timeout_seconds)
+            } else {
+                format!("was not answered: {}", error.without_url())
+            }
+        }),
+        Err(error) => Err(format!("was not asked: {error}")),
+    };
+    let (status, message) = match asked {
         Ok((status, body)) => (Some(status), wrong(test, status, &body)),
-        Err(error) if error.is_timeout() => {
-            (None, Some(format!("was not answered within {} s", test.timeout_seconds)))
-        }
-        Err(error) => (None, Some(format!("was not answered: {}", error.without_url()))),
+        Err(trouble) => (None, Some(trouble)),
     };
     SmokeVerdict { name: test.name.clone(), passed: message.is_none(), status, message }
 }
 
-async fn fetch(test: &SmokeTest, port: u16) -> reqwest::Result<(u16, String)> {
-    let client = client(Duration::from_secs(u64::from(test.timeout_seconds)))?;
+async fn fetch(client: &Client, test: &SmokeTest, port: u16) -> reqwest::Result<(u16, String)> {
     let request = match test.method {
         SmokeMethod::Get => client.get(url(&test.path, port)),
         SmokeMethod::Post => client.post(url(&test.path, port)),
@@ -70,7 +78,7 @@ async fn fetch(test: &SmokeTest, port: u16) -> reqwest::Result<(u16, String)> {
         Some(body) => request.json(body),
         None => request,
     };
-    let answer = request.send().await?;
+    let answer = request.timeout(Duration::from_secs(u64::from(test.timeout_seconds))).send().await?;
     Ok((answer.status().as_u16(), beginning(answer).await?))
 }
 
@@ -94,10 +102,12 @@ fn wrong(test: &SmokeTest, status: u16, body: &str) -> Option<String> {
     Some(format!("answered without the words `{words}`"))
 }
 
-/// Redirects are not followed: a workload must not send the agent anywhere.
-fn client(patience: Duration) -> reqwest::Result<Client> {
-    Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy().timeout(patience).build()
-}
+/// One for all: to make a client takes longer than to ask. Redirects are not followed, because a workload must not send the
+/// agent anywhere, and no connection is kept, because a port may have another tenant the next time.
+static CLIENT: LazyLock<reqwest::Result<Client>> = LazyLock::new(|| {
+    let client = Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy();
+    client.pool_max_idle_per_host(0).build()
+});
 
 fn url(path: &str, port: u16) -> String {
     format!("http://127.0.0.1:{port}/{}", path.trim_start_matches('/'))

@@ -108,7 +108,6 @@ impl Driver for Docker {
         told: &Told,
     ) -> Result<Launched, DriverFault> {
         self.ensure_image(&workload.image, secrets.pull.as_ref(), told).await?;
-        self.network(workload.instance_id).await?;
         scratch::write(workload).map_err(|error| disk("write the container's files", &error))?;
         self.ensure_volumes(workload).await?;
         self.ensure_container(workload, secrets).await?;
