@@ -1,4 +1,4 @@
-//! Packs one static program into an image layout: `pack_image PROGRAM FOLDER [PORT…]`. `./dev pack` calls it.
+//! Packs one static program into an image layout: `pack-image PROGRAM FOLDER [PORT…]`. `./dev pack` calls it.
 
 use std::error::Error;
 use std::path::Path;
@@ -9,7 +9,7 @@ use clients::oci_layout::{FileEntry, Image, pack};
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let [program, folder, ports @ ..] = arguments.as_slice() else {
-        return Err("usage: pack_image PROGRAM FOLDER [PORT…]".into());
+        return Err("usage: pack-image PROGRAM FOLDER [PORT…]".into());
     };
     let name =
         Path::new(program).file_name().and_then(|name| name.to_str()).ok_or("a program without a name")?;
