@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
-use clients::trust;
+use clients::trust::{self, Vouchers};
 use domain::PolicyKey;
-use domain::artifact::{Channel, Evidence, channel_gate};
+use domain::artifact::{Channel, CheckResult, Evidence, TrustDemands, channel_gate};
 use engine::{Activity, Call, Fault, Retry};
 use serde::{Deserialize, Serialize};
-use store::{app_artifacts, policies, trust_demands};
+use store::app_artifacts::{self, AppArtifact};
+use store::{policies, trust_demands};
 use uuid::Uuid;
 
 use crate::Env;
@@ -21,33 +22,54 @@ pub struct VerifyArtifact {
     pub channel: Channel,
 }
 
+/// What was found, and whom it concerns.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Looked {
+    /// By what policy requires: the verdict on the artifact.
+    #[serde(flatten)]
+    pub evidence: Evidence,
+    /// What only the gate asks for, and is not there. It keeps the gate shut and takes no trust away.
+    #[serde(default)]
+    pub missing: Vec<CheckResult>,
+}
+
 impl Activity for VerifyArtifact {
     const NAME: &'static str = "verify_artifact";
     const RETRY: Retry = OUTAGE;
     /// A blob is read to its end, however large it is.
     const TIMEOUT: Duration = Duration::from_secs(3600);
     type Env = Env;
-    type Output = Evidence;
+    type Output = Looked;
 
-    async fn run(&self, env: &Env, _call: &Call) -> Result<Evidence, Fault> {
+    async fn run(&self, env: &Env, _call: &Call) -> Result<Looked, Fault> {
         let mut conn = env.pool().begin().await?;
         let artifact = app_artifacts::find(&mut conn, self.artifact_id).await?;
         let artifact =
             artifact.ok_or_else(|| Fault::terminal("artifact_not_found", "the artifact is gone"))?;
-        let mut demands = trust_demands::of(&mut conn, &artifact).await?;
+        let required = trust_demands::of(&mut conn, &artifact).await?;
         let subject = artifact.policy_subject();
         let gates = policies::resolve(&mut conn, PolicyKey::ChannelGates, subject).await?.value;
-        let gate = channel_gate::of(&gates, self.channel);
-        demands.signature |= gate.signature;
-        demands.provenance |= gate.provenance;
         drop(conn);
-        let digest = artifact.digest()?;
-        let Some(repository) = &artifact.repository else {
-            let (name, signature) = (blob_name(&artifact), artifact.signature.as_deref());
-            let looked = trust::examine_blob(env.blobs()?, &name, &digest, signature, &demands).await;
-            return looked.map_err(blob_trouble);
+        let gate = channel_gate::of(&gates, self.channel);
+        let demands = TrustDemands {
+            signature: required.signature || gate.signature,
+            provenance: required.provenance || gate.provenance,
+            ..required.clone()
         };
-        let repository = env.registry()?.repository(repository);
-        trust::examine(&repository, &digest, &demands).await.map_err(registry_trouble)
+        let (evidence, missing) = examine(env, &artifact, &demands).await?.required_by(&required);
+        Ok(Looked { evidence, missing })
     }
+}
+
+async fn examine(env: &Env, artifact: &AppArtifact, demands: &TrustDemands) -> Result<Evidence, Fault> {
+    let digest = artifact.digest()?;
+    let Some(repository) = &artifact.repository else {
+        let name = blob_name(artifact);
+        let vouchers =
+            Vouchers { signature: artifact.signature.as_deref(), provenance: artifact.provenance.as_deref() };
+        let looked = trust::examine_blob(env.blobs()?, &name, &digest, vouchers, demands).await;
+        return looked.map_err(blob_trouble);
+    };
+    let repository = env.registry()?.repository(repository);
+    trust::examine(&repository, &digest, demands).await.map_err(registry_trouble)
 }

@@ -18,11 +18,23 @@ pub struct TrustDemands {
     pub signing_key_id: Option<Uuid>,
     /// Builders that may have built it; none means any that a key of the project vouches for.
     pub builders: Vec<String>,
+    /// Where it may come from; see [`super::allows_source`].
+    pub sources: Vec<String>,
 }
 
 impl TrustDemands {
     pub fn allows_builder(&self, builder: &str) -> bool {
         self.builders.is_empty() || self.builders.iter().any(|allowed| allowed == builder)
+    }
+
+    /// Whether a check that failed counts against trust, or was only made because somebody else wants to know.
+    fn requires(&self, check: &CheckResult) -> bool {
+        match check.check.as_str() {
+            "signature" => self.signature,
+            "provenance" => self.provenance,
+            "signing_key" | "index" => self.signature || self.provenance,
+            _ => true,
+        }
     }
 }
 
@@ -39,6 +51,14 @@ impl Evidence {
     /// Every check passed, and there was at least one.
     pub fn is_good(&self) -> bool {
         !self.checks.is_empty() && self.checks.iter().all(|check| check.passed)
+    }
+
+    /// What trust is judged by, and apart from it what failed and policy does not require.
+    pub fn required_by(mut self, demands: &TrustDemands) -> (Evidence, Vec<CheckResult>) {
+        let counts = |check: &CheckResult| check.passed || demands.requires(check);
+        let (required, missing) = self.checks.into_iter().partition(counts);
+        self.checks = required;
+        (self, missing)
     }
 
     pub fn failures(&self) -> impl Iterator<Item = &CheckResult> {
@@ -59,6 +79,11 @@ pub struct CheckResult {
 impl CheckResult {
     pub fn passed(check: &str, message: impl Into<String>) -> CheckResult {
         CheckResult { check: check.to_owned(), passed: true, code: "ok".to_owned(), message: message.into() }
+    }
+
+    /// Whether it says something of this. Without a key, or with too many children, nothing can be said of either.
+    pub fn is_of(&self, what: &str) -> bool {
+        [what, "signing_key", "index"].contains(&self.check.as_str())
     }
 
     pub fn failed(check: &str, code: &str, message: impl Into<String>) -> CheckResult {
@@ -83,8 +108,9 @@ pub struct SignatureEvidence {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ProvenanceEvidence {
     pub key_id: Uuid,
-    #[schema(value_type = String)]
-    pub manifest_digest: Digest,
+    /// Of the manifest that holds it; a blob's comes with the blob.
+    #[schema(value_type = Option<String>)]
+    pub manifest_digest: Option<Digest>,
     pub predicate_type: String,
     pub builder_id: String,
 }
@@ -103,6 +129,22 @@ mod tests {
         let mixed = of(vec![good, bad]);
         assert!(!mixed.is_good());
         assert_eq!(mixed.failures().map(|check| check.code.as_str()).collect::<Vec<_>>(), ["unsigned"]);
+    }
+
+    #[test]
+    fn what_policy_does_not_require_does_not_count_against_trust() {
+        let checks = vec![
+            CheckResult::passed("digest", "fits"),
+            CheckResult::failed("signing_key", "no_signing_key", "none"),
+            CheckResult::failed("signature", "unsigned", "none"),
+            CheckResult::failed("provenance", "no_provenance", "none"),
+        ];
+        let found = Evidence { checks, ..Evidence::default() };
+        let (judged, missing) = found.clone().required_by(&TrustDemands::default());
+        assert!(judged.is_good() && missing.len() == 3);
+        let demands = TrustDemands { signature: true, ..TrustDemands::default() };
+        let (judged, missing) = found.required_by(&demands);
+        assert_eq!((judged.failures().count(), missing.len()), (2, 1));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Promoting: the artifact is looked at afresh, and reaches the channel only if it is trusted now and the channel's gate is
-//! open in the very transaction that moves it.
+//! open in the very transaction that moves it. Trust is judged by what policy requires; what a gate asks for besides decides
+//! about the channel alone, so that nothing in use loses its trust because it may not go further.
 
 use activities::Env;
-use activities::verify_artifact::VerifyArtifact;
+use activities::verify_artifact::{Looked, VerifyArtifact};
 use domain::artifact::{Channel, Evidence, Trust, TrustMove, channel_gate};
 use domain::{ActorType, ErrorCode, EventType, Permission, PolicyKey};
 use engine::{Fault, Halt, PlannedStep, Run, Workflow};
@@ -101,16 +102,19 @@ impl Workflow for Promotion {
     async fn run(&self, run: &mut Run<Env>) -> Result<(), Halt> {
         let told = Told::of(run);
         let look = VerifyArtifact { artifact_id: self.artifact_id, channel: self.channel };
-        let evidence = run.step(look).await?;
+        let looked = run.step(look).await?;
         let good = run
             .transact("keep_verdict", |conn| {
-                Box::pin(keep_verdict(conn, self.clone(), evidence.clone(), told.clone()))
+                Box::pin(keep_verdict(conn, self.clone(), looked.evidence.clone(), told.clone()))
             })
             .await?;
         if !good {
-            return Err(run.fail(&untrusted(&evidence)).await);
+            return Err(run.fail(&untrusted(&looked.evidence)).await);
         }
-        run.transact("mark_promoted", |conn| Box::pin(mark_promoted(conn, self.clone(), told.clone()))).await
+        run.transact("mark_promoted", |conn| {
+            Box::pin(mark_promoted(conn, self.clone(), looked.clone(), told.clone()))
+        })
+        .await
     }
 }
 
@@ -144,15 +148,21 @@ async fn keep_verdict(
     Ok(good)
 }
 
-async fn mark_promoted(conn: &mut PgConnection, asked: Promotion, told: Told) -> Result<(), Fault> {
+/// By the gate as it is now, and by what was found a moment ago.
+async fn mark_promoted(
+    conn: &mut PgConnection,
+    asked: Promotion,
+    looked: Looked,
+    told: Told,
+) -> Result<(), Fault> {
     let artifact = locked(conn, asked.artifact_id).await?;
     if artifact.trust()? != Trust::Verified {
         let why = format!("the artifact is {} by now", artifact.trust_state);
         return Err(Fault::terminal("artifact_untrusted", why));
     }
     let gates = policies::resolve(conn, PolicyKey::ChannelGates, artifact.policy_subject()).await?.value;
-    let evidence: Evidence = serde_json::from_value(artifact.evidence.clone()).unwrap_or_default();
-    let shut = channel_gate::of(&gates, asked.channel).judge(&artifact.channels, &evidence);
+    let gate = channel_gate::of(&gates, asked.channel);
+    let shut = gate.judge(&artifact.channels, &looked.evidence, &looked.missing);
     if !shut.is_empty() {
         return Err(Fault::terminal("policy_denied", shut.join("; ")));
     }
