@@ -10,9 +10,9 @@ mod source;
 mod trust;
 
 pub use evidence::{CheckResult, Evidence, ProvenanceEvidence, SignatureEvidence, TrustDemands};
-pub use image::{MANIFEST_TYPES, MOST_CHILDREN, check_manifest};
+pub use image::{MANIFEST_TYPES, MOST_CHILDREN, check_child, check_manifest};
 pub use lifecycle::{Lifecycle, LifecycleMove};
-pub use source::{allows_source, builders_among};
+pub use source::{allows_source, builders_among, sources_among};
 pub use trust::{Trust, TrustMove};
 
 use std::fmt;
@@ -40,7 +40,7 @@ pub fn key_of(source_uri: &str) -> &str {
     source_uri.strip_prefix(STORE).unwrap_or(source_uri)
 }
 
-const STORE: &str = "artifact_store://";
+pub const STORE: &str = "artifact_store://";
 
 /// Everything the platform owns in a registry is below this.
 pub const NAMESPACE: &str = "gpuaas/apps";

@@ -198,3 +198,17 @@ async fn what_was_retired_and_deleted_may_be_published_again() {
     assert_ne!(second["id"], first["id"]);
     yard.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_within_an_index_is_refused_before_it_is_pushed() {
+    let yard = Yard::new().await;
+    let (one, two) = (Image::saying("amd64"), Image::saying("arm64"));
+    one.beside(&two);
+    let layout = one.within_an_index().display().to_string();
+    let shell = crate::cli::Shell::at(yard.address, yard.http.acting("publisher").token());
+    let said = shell.ask(&["publish", "hello", "1.0.0", "--image", &layout]).await;
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.stderr.contains("an index within an index"), "{said:?}");
+    assert_eq!(yard.rows().await, 0, "nothing was asked for");
+    yard.end().await;
+}

@@ -47,11 +47,22 @@ pub fn check_manifest(bytes: &[u8]) -> Result<Vec<Digest>, String> {
     }
 }
 
+/// What an index names must be an image: whoever looks at an index looks at what it names, and no further.
+pub fn check_child(digest: &Digest, bytes: &[u8]) -> Result<(), String> {
+    match check_manifest(bytes) {
+        Ok(below) if below.is_empty() => Ok(()),
+        Ok(_) => Err(format!(
+            "names an index within an index ({digest}); publish that one by itself, or name its images directly"
+        )),
+        Err(why) => Err(format!("{why} ({digest})")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use super::check_manifest;
+    use super::{check_child, check_manifest};
 
     fn of(manifest: &serde_json::Value) -> Result<usize, String> {
         check_manifest(manifest.to_string().as_bytes()).map(|children| children.len())
@@ -70,5 +81,16 @@ mod tests {
         );
         assert!(of(&json!({ "manifests": vec![child; 65] })).unwrap_err().contains("65 manifests"));
         assert!(of(&json!({})).is_err() && check_manifest(b"{").is_err());
+    }
+
+    #[test]
+    fn an_index_names_images_and_no_further_index() {
+        let digest = format!("sha256:{}", "0".repeat(64)).parse().unwrap();
+        let judged = |manifest: serde_json::Value| check_child(&digest, manifest.to_string().as_bytes());
+        assert_eq!(judged(json!({ "config": {}, "layers": [{}] })), Ok(()));
+        assert!(
+            judged(json!({ "manifests": [{ "digest": digest }] })).unwrap_err().contains("within an index")
+        );
+        assert!(judged(json!({})).is_err());
     }
 }

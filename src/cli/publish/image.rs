@@ -9,7 +9,7 @@ use api_types::PublishIntent;
 use clients::oci_layout::{Descriptor, Layout, adopt};
 use clients::registry::{Pushed, Repository};
 use clients::trust::{SignerKey, sign};
-use domain::artifact::MANIFEST_TYPES;
+use domain::artifact::{MANIFEST_TYPES, check_child};
 use domain::{Digest, Secret};
 use serde::Deserialize;
 use uuid::Uuid;
@@ -65,6 +65,11 @@ impl Image {
         let digest = manifest.digest.parse().map_err(Failure::usage)?;
         layout.verify(&manifest).map_err(Failure::usage)?;
         let parts = layout.needed_by(&manifest).map_err(Failure::usage)?;
+        for child in parts.iter().filter(|part| MANIFEST_TYPES.contains(&part.media_type.as_str())) {
+            let bytes = layout.manifest_bytes(child).map_err(Failure::usage)?;
+            let named: Digest = child.digest.parse().map_err(Failure::usage)?;
+            check_child(&named, &bytes).map_err(|why| Failure::usage(format!("the image {why}")))?;
+        }
         let size = parts.iter().map(|part| part.size).sum();
         Ok(Image { layout, manifest, digest, size, unpacked })
     }
