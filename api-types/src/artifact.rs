@@ -75,6 +75,14 @@ pub struct NewArtifact {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 16384)]
     pub signature: Option<String>,
+    /// Of a blob: where it was built, an in-toto statement with an SLSA predicate in a DSSE envelope, alone or in a bundle, as
+    /// JSON text. An image's lies beside it in the registry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 262144)]
+    pub provenance: Option<String>,
+    /// The intent under which it was published; without one, the newest of the project for this artifact.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intent_id: Option<Uuid>,
 }
 
 /// Asks for a fresh look at an artifact; an empty body is the same as `{}`.
@@ -90,6 +98,10 @@ pub struct NewVerification {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 16384)]
     pub signature: Option<String>,
+    /// Of a blob: where it was built, in place of what came with it, and kept from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 262144)]
+    pub provenance: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -132,7 +144,10 @@ pub struct ArtifactAccepted {
 pub struct ArtifactRevoked {
     #[serde(flatten)]
     pub artifact: Artifact,
+    /// By instance, the first thousand.
     pub affected_instances: Vec<ArtifactReference>,
+    /// How many there are, listed or not.
+    pub affected_total: i64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

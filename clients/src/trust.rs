@@ -12,14 +12,14 @@ mod key;
 mod sign;
 mod simple_signing;
 
-pub use blob::examine_blob;
+pub use blob::{Vouchers, examine_blob};
 pub use dsse::{Envelope, Statement};
 pub use key::{KeyFault, PublicKey};
 pub use sign::{SignerKey, SignerKeyFault, sign};
 
 use domain::Digest;
 use domain::artifact::{
-    CheckResult, Evidence, MOST_CHILDREN, ProvenanceEvidence, SignatureEvidence, TrustDemands,
+    self, CheckResult, Evidence, MOST_CHILDREN, ProvenanceEvidence, SignatureEvidence, TrustDemands,
 };
 use serde::Deserialize;
 use uuid::Uuid;
@@ -35,6 +35,7 @@ pub async fn examine(
     demands: &TrustDemands,
 ) -> Result<Evidence, RegistryFault> {
     let mut evidence = Evidence::default();
+    evidence.checks.push(source(&repository.name, demands));
     let manifest = match repository.manifest(digest.as_str()).await {
         Ok(manifest) => manifest,
         Err(fault) if !fault.is_verdict() => return Err(fault),
@@ -49,7 +50,7 @@ pub async fn examine(
     }
     let keys = keys(demands, &mut evidence);
     let signers = signers(&keys, demands);
-    for subject in subjects(&manifest, &mut evidence) {
+    for subject in subjects(repository, &manifest, &mut evidence).await? {
         let candidates = collect::of(repository, &subject).await?;
         if demands.signature {
             signature(&subject, &candidates, &signers, &mut evidence);
@@ -88,19 +89,41 @@ fn signers(keys: &[Named], demands: &TrustDemands) -> Vec<Named> {
     keys.iter().filter(is_named).cloned().collect()
 }
 
-/// The manifest itself, and the children of an index: a node runs one of those.
-fn subjects(manifest: &Manifest, evidence: &mut Evidence) -> Vec<Digest> {
-    let mut subjects = vec![manifest.digest.clone()];
-    match children(&manifest.bytes) {
-        Some(children) if children.len() > MOST_CHILDREN => {
-            let why =
-                format!("the index names {} manifests, and {MOST_CHILDREN} are looked at", children.len());
-            evidence.checks.push(CheckResult::failed("index", "too_many_manifests", why));
-        }
-        Some(children) => subjects.extend(children),
-        None => {}
+/// Where it comes from, by the list of those it may come from.
+fn source(named: &str, demands: &TrustDemands) -> CheckResult {
+    if artifact::allows_source(&demands.sources, named) {
+        return CheckResult::passed("source", format!("{named} is a source that policy allows"));
     }
-    subjects
+    let why = format!("{named} is not among the sources that policy allows");
+    CheckResult::failed("source", "source_not_allowed", why)
+}
+
+/// The manifest itself, and the children of an index: a node runs one of those. Each must be an image, whatever the index
+/// says of it: what lies below it would be run without a look.
+async fn subjects(
+    repository: &Repository,
+    manifest: &Manifest,
+    evidence: &mut Evidence,
+) -> Result<Vec<Digest>, RegistryFault> {
+    let mut subjects = vec![manifest.digest.clone()];
+    let children = children(&manifest.bytes).unwrap_or_default();
+    if children.len() > MOST_CHILDREN {
+        let why = format!("the index names {} manifests, and {MOST_CHILDREN} are looked at", children.len());
+        evidence.checks.push(CheckResult::failed("index", "too_many_manifests", why));
+        return Ok(subjects);
+    }
+    for child in children {
+        let wrong = match repository.manifest(child.as_str()).await {
+            Ok(found) => artifact::check_child(&child, &found.bytes).err().map(|why| ("nested_index", why)),
+            Err(fault) if fault.is_verdict() => Some(("missing_manifest", fault.to_string())),
+            Err(fault) => return Err(fault),
+        };
+        if let Some((code, why)) = wrong {
+            evidence.checks.push(CheckResult::failed("index", code, format!("the index {why}")));
+        }
+        subjects.push(child);
+    }
+    Ok(subjects)
 }
 
 fn children(manifest: &[u8]) -> Option<Vec<Digest>> {
@@ -169,29 +192,46 @@ fn provenance(
 ) {
     let mut worst = ("no_provenance", format!("no provenance of {subject} is in the registry"));
     for candidate in candidates.attestations.iter().chain(&candidates.bundles) {
-        match dsse::signed_statement(&candidate.envelope, subject, keys) {
-            Ok((key, statement)) => match statement.builder() {
-                Some(builder) if demands.allows_builder(builder) => {
-                    let told = format!("{subject} was built by {builder}");
-                    evidence.checks.push(CheckResult::passed("provenance", told));
-                    evidence.provenance = Some(ProvenanceEvidence {
-                        key_id: key,
-                        manifest_digest: candidate.manifest.clone(),
-                        predicate_type: statement.predicate_type.clone(),
-                        builder_id: builder.to_owned(),
-                    });
-                    return;
-                }
-                Some(builder) => {
-                    let why = format!("{subject} was built by {builder}, which is not on the allow-list");
-                    worst = ("builder_not_allowed", why);
-                }
-                None => {}
-            },
+        match built(&candidate.envelope, subject, keys, demands) {
+            Ok(Some(found)) => {
+                return described(subject, Some(candidate.manifest.clone()), found, evidence);
+            }
+            Ok(None) => {}
             Err(why) => worst = why,
         }
     }
     evidence.checks.push(CheckResult::failed("provenance", worst.0, worst.1));
+}
+
+/// Who built it, as a key of the project says; none where the envelope is no provenance.
+fn built(
+    envelope: &Envelope,
+    subject: &Digest,
+    keys: &[Named],
+    demands: &TrustDemands,
+) -> Result<Option<(Uuid, Statement)>, Wrong> {
+    let (key, statement) = dsse::signed_statement(envelope, subject, keys)?;
+    match statement.builder() {
+        Some(builder) if !demands.allows_builder(builder) => {
+            let why = format!("{subject} was built by {builder}, which is not on the allow-list");
+            Err(("builder_not_allowed", why))
+        }
+        Some(_) => Ok(Some((key, statement))),
+        None => Ok(None),
+    }
+}
+
+fn described(
+    subject: &Digest,
+    manifest_digest: Option<Digest>,
+    (key_id, statement): (Uuid, Statement),
+    evidence: &mut Evidence,
+) {
+    let builder_id = statement.builder().unwrap_or_default().to_owned();
+    let told = format!("{subject} was built by {builder_id}");
+    evidence.checks.push(CheckResult::passed("provenance", told));
+    let predicate_type = statement.predicate_type;
+    evidence.provenance = Some(ProvenanceEvidence { key_id, manifest_digest, predicate_type, builder_id });
 }
 
 /// A machine's word for what is wrong, and a person's.

@@ -111,7 +111,8 @@ pub async fn run(args: &PublishArgs, client: &Client, format: Format) -> Result<
     };
     if artifact.trust_state != Trust::Verified {
         let path = client.in_project(&format!("/app-artifacts/{}/verify", artifact.id))?;
-        let asked = NewVerification { reason: None, signature: source.signature(key.as_ref())? };
+        let asked =
+            NewVerification { reason: None, signature: source.signature(key.as_ref())?, provenance: None };
         artifact = client.post_unhurried(&path, &asked).await?;
     }
     tell(&artifact, format)
@@ -163,6 +164,8 @@ async fn publish(
         media_type: None,
         size_bytes: None,
         signature: source.signature(key)?,
+        provenance: None,
+        intent_id: None,
     };
     client.post_unhurried(&client.in_project("/app-artifacts")?, &new).await
 }

@@ -80,13 +80,14 @@ pub async fn insert(conn: &mut PgConnection, new: &NewIntent<'_>) -> sqlx::Resul
     .await
 }
 
-/// The newest permission of the project for this very slot, before all others one that expects these very bytes. It may
-/// have expired since: what was pushed in time may be registered later.
-pub async fn newest_for(
+/// The permission of the project for this very slot that is named, or else the newest, before all others one that expects
+/// these very bytes. It may have expired since: what was pushed in time may be registered later.
+pub async fn find_for(
     conn: &mut PgConnection,
     project_id: Uuid,
     slot: &Slot<'_>,
     digest: &str,
+    named: Option<Uuid>,
 ) -> sqlx::Result<Option<PublishIntent>> {
     sqlx::query_as!(
         PublishIntent,
@@ -94,6 +95,7 @@ pub async fn newest_for(
          from publish_intents
          where project_id = $1 and app_slug = $2 and app_version = $3 and artifact_name = $4
            and coalesce(variant, '') = coalesce($5, '') and artifact_kind = $6 and closed_at is null
+           and ($8::uuid is null or id = $8)
          order by expected_digest is not distinct from $7 desc, id desc limit 1",
         project_id,
         slot.app_slug,
@@ -101,7 +103,8 @@ pub async fn newest_for(
         slot.artifact_name,
         slot.variant,
         slot.kind.as_str(),
-        digest
+        digest,
+        named
     )
     .fetch_optional(conn)
     .await

@@ -1,7 +1,7 @@
 //! What policy requires of an artifact today, and by whom it may be vouched for, read at one moment.
 
 use domain::PolicyKey;
-use domain::artifact::{TrustDemands, builders_among};
+use domain::artifact::{TrustDemands, builders_among, sources_among};
 use sqlx::PgConnection;
 
 use crate::app_artifacts::AppArtifact;
@@ -27,5 +27,6 @@ pub async fn of(conn: &mut PgConnection, artifact: &AppArtifact) -> sqlx::Result
         keys: keys.into_iter().map(|key| (key.id, key.public_key)).collect(),
         signing_key_id,
         builders: builders_among(&sources),
+        sources: sources_among(&sources),
     })
 }

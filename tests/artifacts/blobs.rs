@@ -189,3 +189,35 @@ async fn an_address_is_told_once_and_a_blob_is_deleted_with_its_artifact() {
     assert_eq!(yard.kept_blobs(), 0);
     yard.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_intent_does_not_orphan_the_upload_of_the_first() {
+    let yard = Yard::new().await;
+    let first = intent(&yard, json!({})).await;
+    upload(&yard, &first, None, b"weights").await.with(200);
+    let second = intent(&yard, json!({})).await;
+    register(&yard, b"weights", json!({})).await.with(400);
+    for stranger in [json!("01970000-0000-7000-8000-00000000000b"), json!("the first")] {
+        register(&yard, b"weights", json!({ "intent_id": stranger })).await.with(400);
+    }
+    let refused = register(&yard, b"weights", json!({ "intent_id": second["id"] })).await.with(400);
+    assert_eq!(refused["details"]["errors"][0]["pointer"], "/digest", "nothing was uploaded for it");
+    register(&yard, b"weights", json!({ "intent_id": first["id"] })).await.with(201);
+    yard.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn policy_may_name_the_places_that_blobs_come_from() {
+    let yard = Yard::new().await;
+    let intent = intent(&yard, json!({})).await;
+    upload(&yard, &intent, None, b"weights").await.with(200);
+    yard.policy("artifact.source_allowlist", json!(["artifact_store://projects/elsewhere"])).await;
+    assert_eq!(register(&yard, b"weights", json!({})).await.with(403)["code"], "policy_denied");
+    yard.policy("artifact.source_allowlist", json!(["gpuaas/apps/elsewhere"])).await;
+    let artifact = register(&yard, b"weights", json!({})).await.with(201);
+    yard.policy("artifact.source_allowlist", json!(["artifact_store://projects/elsewhere"])).await;
+    let judged = yard.act("publisher", &artifact, "verify", json!({})).await.with(200);
+    assert_eq!(judged["trust_state"], "failed_verification");
+    assert_eq!(judged["evidence"]["checks"][0]["code"], "source_not_allowed");
+    yard.end().await;
+}

@@ -163,3 +163,48 @@ async fn openssl_signs_what_we_accept_and_accepts_what_we_sign() {
     assert!(!verify("stranger.pem"));
     yard.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_blobs_provenance_comes_with_it_and_must_be_of_its_bytes_by_a_builder_that_may() {
+    const BUILDER: &str = "https://ci.example/builder";
+    let yard = strict().await;
+    yard.policy("artifact.signature_required", json!(false)).await;
+    yard.policy("artifact.provenance_required", json!(true)).await;
+    yard.policy("artifact.source_allowlist", json!([BUILDER])).await;
+    let built = |seed: u8, of: &[u8], by: &str| {
+        let predicate = json!({ "buildDefinition": {}, "runDetails": { "builder": { "id": by } } });
+        let statement = signer::statement(&digest(of), "https://slsa.dev/provenance/v1", &predicate);
+        signer::envelope(seed, &statement)
+    };
+    let artifact = registered(&yard, json!({})).await.with(201);
+    for (why, provenance, code) in [
+        ("none", json!(null), "no_provenance"),
+        ("by another builder", built(OURS, WEIGHTS, "https://evil.example"), "builder_not_allowed"),
+        ("by another key", built(STRANGER, WEIGHTS, BUILDER), "wrong_key"),
+        ("of another file", built(OURS, OTHERS, BUILDER), "attestation_of_another"),
+        (
+            "of a signature",
+            signer::envelope(
+                OURS,
+                &signer::statement(&digest(WEIGHTS), "https://sigstore.dev/cosign/sign/v1", &json!({})),
+            ),
+            "no_provenance",
+        ),
+        ("no envelope", json!("built at home"), "bad_attestation"),
+    ] {
+        let body =
+            if provenance.is_null() { json!({}) } else { json!({ "provenance": provenance.to_string() }) };
+        let expected = (json!("failed_verification"), vec![code.to_owned()]);
+        assert_eq!(verdict(&yard, &artifact, body).await, expected, "{why}");
+    }
+    let good = built(OURS, WEIGHTS, BUILDER);
+    let bundle = json!({ "mediaType": BUNDLE, "dsseEnvelope": good }).to_string();
+    for provenance in [bundle, good.to_string()] {
+        let judged = verdict(&yard, &artifact, json!({ "provenance": provenance })).await;
+        assert_eq!(judged, (json!("verified"), vec![]));
+    }
+    assert_eq!(verdict(&yard, &artifact, json!({})).await.0, "verified", "it is kept");
+    let evidence = &yard.shown(&artifact).await["evidence"]["provenance"];
+    assert_eq!((&evidence["builder_id"], &evidence["manifest_digest"]), (&json!(BUILDER), &json!(null)));
+    yard.end().await;
+}

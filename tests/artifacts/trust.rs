@@ -233,3 +233,52 @@ async fn a_registry_that_lists_referrers_is_asked_for_what_vouches_and_what_goes
     assert_eq!(repository.beside(&image).await.unwrap(), [held]);
     story.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_within_an_index_is_not_taken_whatever_it_is_said_to_be() {
+    let yard = strict().await;
+    let image = Image::saying("amd64");
+    let artifact = yard.publish(&image).await;
+    let holder = yard.push(&image).await;
+    let leaf = json!({ "mediaType": MANIFEST, "digest": image.digest, "size": image.manifest.len() });
+    let inner = json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": [leaf] }).to_string();
+    let below = holder.push_manifest("inner", INDEX, inner.as_bytes()).await.unwrap();
+    for said in [INDEX, MANIFEST] {
+        let entry = json!({ "mediaType": said, "digest": below, "size": inner.len() });
+        let outer = json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": [entry] }).to_string();
+        let whole = holder.push_manifest("outer", INDEX, outer.as_bytes()).await.unwrap();
+        let refused = yard.register(&image, json!({ "digest": whole })).await.with(400);
+        let why = &refused["details"]["errors"][0];
+        assert_eq!(why["pointer"], "/digest", "{refused:#}");
+        assert!(why["message"].as_str().unwrap().contains("an index within an index"), "{refused:#}");
+
+        // One that was taken by an earlier release is not trusted, although everybody but the leaf is signed.
+        signer::cosign(&holder, OURS_SEED, &whole, &whole).await;
+        signer::cosign(&holder, OURS_SEED, &below, &below).await;
+        sqlx::query("update app_artifacts set digest = $2 where id = $1::text::uuid")
+            .bind(artifact["id"].as_str().unwrap())
+            .bind(whole.as_str())
+            .execute(&yard.story.pool)
+            .await
+            .unwrap();
+        assert_eq!(failures(&verified(&yard, &artifact).await), ["nested_index"]);
+    }
+    yard.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_an_artifact_comes_from_is_judged_whenever_it_is_looked_at() {
+    let yard = Yard::new().await;
+    let artifact = verified(&yard, &yard.publish(&Image::saying("hello")).await).await;
+    let source = &artifact["evidence"]["checks"][0];
+    assert_eq!((&source["check"], &source["passed"]), (&json!("source"), &json!(true)));
+    yard.policy("artifact.source_allowlist", json!(["gpuaas/apps/elsewhere"])).await;
+    let asked = yard.act("publisher", &artifact, "promote", json!({ "channel": "dev" })).await.with(202);
+    let run = asked["workflow"]["id"].as_str().unwrap().parse().unwrap();
+    assert_eq!(yard.story.ends(run).await, engine::RunState::Failed);
+    let judged = verified(&yard, &artifact).await;
+    assert_eq!(failures(&judged), ["source_not_allowed"]);
+    yard.policy("artifact.source_allowlist", json!(["gpuaas/apps/example"])).await;
+    assert_eq!(verified(&yard, &artifact).await["trust_state"], "verified");
+    yard.end().await;
+}

@@ -7,7 +7,7 @@ use axum::extract::{FromRequest, Request, State as Shared};
 use axum::response::{IntoResponse, Response};
 use clients::blobs::BlobName;
 use clients::registry::RegistryFault;
-use clients::trust;
+use clients::trust::{self, Vouchers};
 use domain::ErrorCode;
 use domain::artifact::{self, Evidence, Trust, TrustDemands, TrustMove};
 use domain::event::EventType;
@@ -54,27 +54,27 @@ async fn check(
 ) -> Result<Response, Response> {
     let request = mutation::unanswered(request, &caller, &state).await?;
     let (asked, request) = body::peek::<NewVerification>(request).await.map_err(ApiError::into_response)?;
-    let signature = asked.signature.as_deref();
-    let evidence = look(&state, &caller, id, signature).await.map_err(ApiError::into_response)?;
+    let evidence = look(&state, &caller, id, asked).await.map_err(ApiError::into_response)?;
     let change = Mutation::<NewVerification>::from_request(request, &state).await?;
     keep(change, id, &if_match, &evidence).await.map_err(ApiError::into_response)
 }
 
-async fn look(state: &State, caller: &Caller, id: Id, signature: Option<&str>) -> Result<Evidence, ApiError> {
+async fn look(state: &State, caller: &Caller, id: Id, asked: NewVerification) -> Result<Evidence, ApiError> {
     let mut tx = state.read().await?;
     let artifact = app_artifacts::find(&mut tx, id.or(ErrorCode::ArtifactNotFound)?).await?;
     let mut artifact = ours(artifact, place(caller)?.1)?;
     let demands = trust_demands::of(&mut tx, &artifact).await?;
     tx.rollback().await?;
     let Some(name) = &artifact.repository else {
-        artifact.signature = signature.map(str::to_owned).or(artifact.signature);
+        artifact.signature = asked.signature.or(artifact.signature);
+        artifact.provenance = asked.provenance.or(artifact.provenance);
         return look_at_blob(state, &artifact, &demands).await;
     };
-    if signature.is_some() {
-        return Err(ApiError::invalid(
-            "/signature",
-            "is for blobs only: an image's lies beside it in the registry",
-        ));
+    for (pointer, given) in [("/signature", &asked.signature), ("/provenance", &asked.provenance)] {
+        if given.is_some() {
+            let why = "is for blobs only: an image's lies beside it in the registry";
+            return Err(ApiError::invalid(pointer, why));
+        }
     }
     let repository = state.depot()?.registry.repository(name);
     trust::examine(&repository, &artifact.digest()?, &demands).await.map_err(|fault| match fault {
@@ -95,8 +95,9 @@ async fn look_at_blob(
     let blobs = state.depot()?.blobs.as_ref().ok_or_else(missing)?;
     let key = artifact::key_of(artifact.source_uri.as_deref().unwrap_or_default()).to_owned();
     let name = BlobName { key, intent: artifact.intent_id };
-    let signature = artifact.signature.as_deref();
-    trust::examine_blob(blobs, &name, &artifact.digest()?, signature, demands).await.map_err(uploads::refused)
+    let vouchers =
+        Vouchers { signature: artifact.signature.as_deref(), provenance: artifact.provenance.as_deref() };
+    trust::examine_blob(blobs, &name, &artifact.digest()?, vouchers, demands).await.map_err(uploads::refused)
 }
 
 fn ours(artifact: Option<AppArtifact>, project: Uuid) -> Result<AppArtifact, ApiError> {
@@ -121,9 +122,8 @@ async fn keep(
             .with("allowed_actions", serde_json::json!([])));
     }
     let found = serde_json::to_value(evidence).map_err(|error| ApiError::internal(&error))?;
-    if let Some(signature) = &change.body.signature {
-        app_artifacts::sign(&mut change.tx, id, signature).await?;
-    }
+    let (signature, provenance) = (change.body.signature.as_deref(), change.body.provenance.as_deref());
+    app_artifacts::vouch(&mut change.tx, id, signature, provenance).await?;
     app_artifacts::move_trust(&mut change.tx, id, from, act, Some(&found)).await?;
     let after = ours(app_artifacts::find(&mut change.tx, id).await?, project)?;
     let kind = match act {

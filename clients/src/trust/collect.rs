@@ -78,26 +78,17 @@ async fn signatures(repository: &Repository, manifest: &Manifest) -> Result<Vec<
     Ok(found)
 }
 
-/// Envelopes stand alone, or inside a bundle under `dsseEnvelope`.
 async fn envelopes(
     repository: &Repository,
     manifest: &Manifest,
     media_type: &str,
 ) -> Result<Vec<Attested>, RegistryFault> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Bundle {
-        dsse_envelope: Envelope,
-    }
     let mut found = Vec::new();
     for layer in layers(manifest, media_type) {
         let Some(bytes) = readable(repository.blob(&layer.digest, LARGEST).await.map(Some))? else {
             continue;
         };
-        let alone = serde_json::from_slice::<Envelope>(&bytes);
-        let read =
-            alone.or_else(|_| serde_json::from_slice::<Bundle>(&bytes).map(|bundle| bundle.dsse_envelope));
-        if let Ok(envelope) = read {
+        if let Some(envelope) = Envelope::read(&bytes) {
             found.push(Attested { manifest: manifest.digest.clone(), envelope });
         }
     }

@@ -24,6 +24,19 @@ pub struct Envelope {
     pub signatures: Vec<EnvelopeSignature>,
 }
 
+impl Envelope {
+    /// An envelope stands alone, or inside a bundle under `dsseEnvelope`.
+    pub(super) fn read(bytes: &[u8]) -> Option<Envelope> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Bundle {
+            dsse_envelope: Envelope,
+        }
+        let alone = serde_json::from_slice::<Envelope>(bytes).ok();
+        alone.or_else(|| Some(serde_json::from_slice::<Bundle>(bytes).ok()?.dsse_envelope))
+    }
+}
+
 #[derive(Debug, Clone, Deserialize)]
 pub struct EnvelopeSignature {
     pub sig: String,
@@ -96,7 +109,7 @@ pub(super) fn signed_statement(
     if !statement.is_about(subject) {
         return Err((
             "attestation_of_another",
-            format!("an attestation beside {subject} is of another image"),
+            format!("an attestation beside {subject} is of something else"),
         ));
     }
     Ok((signer.id, statement))

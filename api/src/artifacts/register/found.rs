@@ -72,6 +72,9 @@ fn check(asked: &NewArtifact) -> Result<(), ApiError> {
     if !is_blob && asked.signature.is_some() {
         problems.add("/signature", "is for blobs only: an image's lies beside it in the registry");
     }
+    if !is_blob && asked.provenance.is_some() {
+        problems.add("/provenance", "is for blobs only: an image's lies beside it in the registry");
+    }
     if is_blob && asked.repository.is_some() {
         problems.add("/repository", "is for images only");
     }
@@ -89,10 +92,16 @@ async fn intent(
 ) -> Result<PublishIntent, ApiError> {
     let (org, project) = place(caller)?;
     require_owner(conn, &asked.app_slug, project).await?;
-    let intent = publish_intents::newest_for(conn, project, &slot(asked), &asked.digest).await?;
+    let named = asked.intent_id;
+    let intent = publish_intents::find_for(conn, project, &slot(asked), &asked.digest, named).await?;
     let Some(intent) = intent else {
-        let why = "has no publish intent of this project; ask for one first";
-        return Err(ApiError::invalid("/artifact_name", why));
+        return Err(match named {
+            Some(_) => ApiError::invalid("/intent_id", "is no open intent of this project for this artifact"),
+            None => {
+                let why = "has no publish intent of this project; ask for one first";
+                ApiError::invalid("/artifact_name", why)
+            }
+        });
     };
     for (pointer, named, granted) in [
         ("/repository", &asked.repository, &intent.repository),
@@ -104,24 +113,20 @@ async fn intent(
             return Err(ApiError::invalid(pointer, format!("must be {granted}, as the intent says")));
         }
     }
-    if let Some(repository) = &intent.repository {
-        allowed_source(conn, (org, project), repository).await?;
+    if let Some(source) = intent.repository.as_ref().or(intent.source_uri.as_ref()) {
+        allowed_source(conn, (org, project), source).await?;
     }
     Ok(intent)
 }
 
-/// Entries of the list that are no addresses are repositories, or what their names begin with.
-async fn allowed_source(
-    conn: &mut PgConnection,
-    place: (Uuid, Uuid),
-    repository: &str,
-) -> Result<(), ApiError> {
+/// A repository, or where a blob is.
+async fn allowed_source(conn: &mut PgConnection, place: (Uuid, Uuid), source: &str) -> Result<(), ApiError> {
     let subject = Subject { org: Some(place.0), project: Some(place.1), user: None };
     let list = policies::resolve(conn, PolicyKey::SourceAllowlist, subject).await?.value;
-    if artifact::allows_source(&list, repository) {
+    if artifact::allows_source(&artifact::sources_among(&list), source) {
         return Ok(());
     }
-    let message = "The repository is not among the sources that policy allows.";
+    let message = format!("{source} is not among the sources that policy allows.");
     Err(ApiError::new(ErrorCode::PolicyDenied, message).with("policy", PolicyKey::SourceAllowlist.as_str()))
 }
 
@@ -157,7 +162,12 @@ async fn image(
 ) -> Result<Found, ApiError> {
     let repository = state.depot()?.registry.repository(intent.repository.as_deref().unwrap_or_default());
     let manifest = repository.manifest(digest.as_str()).await.map_err(refused)?;
-    let children = fits(asked, &manifest)?.iter().map(ToString::to_string).collect();
+    let children = fits(asked, &manifest)?;
+    for child in &children {
+        let below = repository.manifest(child.as_str()).await.map_err(refused)?;
+        artifact::check_child(child, &below.bytes).map_err(|why| ApiError::invalid("/digest", why))?;
+    }
+    let children = children.iter().map(ToString::to_string).collect();
     if let Some(tag) = &asked.tag {
         points_at(&repository, tag, digest).await?;
     }
