@@ -8,8 +8,8 @@ mod uses;
 
 pub use bytes::{Belonging, hold, let_go, manifests, mark_deleted, may_be_gone, now};
 pub use read::{Filter, find, find_locked, find_published, list};
-pub use revoked::{any_revoked, of_same_bytes};
-pub use uses::{NamingVersion, Reference, Uses, references, uses};
+pub use revoked::{any_revoked, of_same_bytes, revoke_bytes};
+pub use uses::{Affected, NamingVersion, Reference, Uses, affected, uses};
 
 use chrono::{DateTime, Utc};
 use domain::Digest;
@@ -46,6 +46,8 @@ pub struct AppArtifact {
     pub evidence: Value,
     /// Of a blob, as whoever published it sent it.
     pub signature: Option<String>,
+    /// The same of where it was built.
+    pub provenance: Option<String>,
     pub intent_id: Uuid,
     pub created_by: Uuid,
     pub correlation_id: String,
@@ -126,6 +128,7 @@ pub struct NewArtifact<'a> {
     pub media_type: &'a str,
     pub size_bytes: i64,
     pub signature: Option<&'a str>,
+    pub provenance: Option<&'a str>,
     pub intent_id: Uuid,
     pub created_by: Uuid,
     pub correlation_id: &'a str,
@@ -135,8 +138,8 @@ pub async fn insert(conn: &mut PgConnection, new: &NewArtifact<'_>) -> sqlx::Res
     sqlx::query!(
         "insert into app_artifacts (id, org_id, project_id, app_slug, app_version, artifact_name, variant, artifact_kind,
                 source_type, repository, source_uri, tag, digest, media_type, size_bytes, intent_id, created_by,
-                correlation_id, children, signature)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)",
+                correlation_id, children, signature, provenance)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)",
         new.id,
         new.org_id,
         new.project_id,
@@ -156,18 +159,30 @@ pub async fn insert(conn: &mut PgConnection, new: &NewArtifact<'_>) -> sqlx::Res
         new.created_by,
         new.correlation_id,
         new.children,
-        new.signature
+        new.signature,
+        new.provenance
     )
     .execute(conn)
     .await?;
     Ok(())
 }
 
-/// In place of the one that came with it.
-pub async fn sign(conn: &mut PgConnection, id: Uuid, signature: &str) -> sqlx::Result<()> {
-    sqlx::query!("update app_artifacts set signature = $2 where id = $1", id, signature)
-        .execute(conn)
-        .await?;
+/// In place of what came with it; what is not given stays.
+pub async fn vouch(
+    conn: &mut PgConnection,
+    id: Uuid,
+    signature: Option<&str>,
+    provenance: Option<&str>,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update app_artifacts set signature = coalesce($2, signature), provenance = coalesce($3, provenance)
+         where id = $1",
+        id,
+        signature,
+        provenance
+    )
+    .execute(conn)
+    .await?;
     Ok(())
 }
 

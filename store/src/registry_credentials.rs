@@ -18,9 +18,15 @@ pub struct NewCredential<'a> {
 #[derive(Clone, Debug)]
 pub struct Credential {
     pub id: Uuid,
+    pub org_id: Uuid,
+    pub project_id: Uuid,
     pub repository: String,
     pub may_push: bool,
     pub seconds_left: i64,
+    /// Whoever asked for it for themselves, and holds it only as long as they may ask.
+    pub asked_by: Option<Uuid>,
+    /// To pull what is for everybody who is signed in.
+    pub of_release: bool,
 }
 
 pub async fn insert(conn: &mut PgConnection, new: &NewCredential<'_>) -> sqlx::Result<()> {
@@ -40,7 +46,7 @@ pub async fn insert(conn: &mut PgConnection, new: &NewCredential<'_>) -> sqlx::R
     Ok(())
 }
 
-/// Unknown, wrong, expired and revoked ones are not told apart. What a machine asked for for itself ends with the machine.
+/// Unknown, wrong, expired and revoked ones are not told apart.
 pub async fn find_good(
     conn: &mut PgConnection,
     id: Uuid,
@@ -48,15 +54,14 @@ pub async fn find_good(
 ) -> sqlx::Result<Option<Credential>> {
     sqlx::query_as!(
         Credential,
-        r#"select id, repository, may_push,
-                  extract(epoch from expires_at - engine.now())::bigint as "seconds_left!"
+        r#"select c.id, c.org_id, c.project_id, c.repository, c.may_push,
+                  extract(epoch from c.expires_at - engine.now())::bigint as "seconds_left!",
+                  coalesce(push.created_by, pull.created_by) as asked_by,
+                  coalesce(pull.of_release, false) as "of_release!"
            from registry_credentials c
-           where id = $1 and secret_hash = $2 and revoked_at is null and expires_at > engine.now()
-             and not exists (
-                 select 1 from service_accounts s
-                 where s.status <> 'active' and s.id in (
-                     select created_by from publish_intents where id = c.id
-                     union all select created_by from pull_intents where id = c.id and node_id is null))"#,
+           left join publish_intents push on push.id = c.id
+           left join pull_intents pull on pull.id = c.id and pull.node_id is null
+           where c.id = $1 and c.secret_hash = $2 and c.revoked_at is null and c.expires_at > engine.now()"#,
         id,
         secret_hash
     )
@@ -75,12 +80,18 @@ pub async fn revoke(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<()> {
     Ok(())
 }
 
-/// All that were given out to pull this artifact.
-pub async fn revoke_pulls_of(conn: &mut PgConnection, artifact_id: Uuid) -> sqlx::Result<()> {
+/// All that were given out to pull any of these artifacts, and all that reach their repositories in the hands of a caller,
+/// whatever they were asked for. What a node has for another artifact goes on: it lies inside a signed task, which names the
+/// one digest that is pulled.
+pub async fn revoke_pulls_of(conn: &mut PgConnection, artifacts: &[Uuid]) -> sqlx::Result<()> {
     sqlx::query!(
         "update registry_credentials set revoked_at = engine.now()
-         where revoked_at is null and id in (select id from pull_intents where artifact_id = $1)",
-        artifact_id
+         where revoked_at is null and not may_push and (
+             id in (select id from pull_intents where artifact_id = any ($1))
+             or repository in (select repository from app_artifacts where id = any ($1))
+                and not exists (select 1 from pull_intents p
+                    where p.id = registry_credentials.id and p.node_id is not null))",
+        artifacts
     )
     .execute(conn)
     .await?;

@@ -12,7 +12,7 @@ use domain::{ErrorCode, StatusReason};
 use engine::EngineError;
 use node_protocol::Outcome;
 use sqlx::PgConnection;
-use store::app_artifacts::{self, AppArtifact};
+use store::app_artifacts::{self, AppArtifact, Reference};
 use store::audit::{self, NewEntry};
 use store::{node_tasks, registry_credentials};
 use uuid::Uuid;
@@ -32,7 +32,8 @@ pub(crate) fn revoke() -> Endpoint {
         .body::<Operate>()
         .answers::<ArtifactRevoked>(
             200,
-            "The artifact, and the instances that still use its bytes. Every other registration of them is revoked too.",
+            "The artifact, and the instances that still use its bytes. Every other registration of them is revoked too, \
+             and so is all that an index names.",
         )
         .tagged()
         .refuses(&[ErrorCode::ArtifactNotFound, ErrorCode::PreconditionFailed])
@@ -54,33 +55,37 @@ async fn take_back(
     let before = all.iter().find(|one| one.id == id).cloned().ok_or_else(missing)?;
     if_match.require(&shown(before.clone())?)?;
     let reason = change.body.reason.take();
-    let mut affected = Vec::new();
+    app_artifacts::revoke_bytes(&mut change.tx, id).await?;
     for artifact in &all {
-        affected.extend(app_artifacts::references(&mut change.tx, artifact).await?);
         let after = revoked(&mut change.tx, &change.caller, artifact).await?;
         if let Some(after) = after.filter(|after| after.id != id) {
             note(&mut change.tx, &change.caller, artifact, &after, reason.as_deref()).await?;
         }
     }
     let ids: Vec<Uuid> = all.iter().map(|artifact| artifact.id).collect();
+    registry_credentials::revoke_pulls_of(&mut change.tx, &ids).await?;
     stop_launches(&state, &mut change.tx, &ids).await?;
-    affected.sort_by(|one, other| {
-        (one.app_instance_id, &one.standing).cmp(&(other.app_instance_id, &other.standing))
-    });
-    affected.dedup();
+    let affected = app_artifacts::affected(&mut change.tx, &ids).await?;
     let after = shown(app_artifacts::find(&mut change.tx, id).await?.ok_or_else(missing)?)?;
     let told = Change::of("artifact", id).from(&shown(before)?).to(&after).because(reason);
-    let affected_instances = affected.into_iter().map(|used| ArtifactReference {
+    let tag = etag::of(&after)?;
+    let body = ArtifactRevoked {
+        artifact: after,
+        affected_total: affected.total,
+        affected_instances: affected.listed.into_iter().map(shown_use).collect(),
+    };
+    let answer = change.commit(told, Answer::ok(&body)?.with(header::ETAG, tag)).await?;
+    state.engine.wake();
+    Ok(answer)
+}
+
+fn shown_use(used: Reference) -> ArtifactReference {
+    ArtifactReference {
         app_instance_id: used.app_instance_id,
         project_id: used.project_id,
         standing: used.standing,
         status: used.status,
-    });
-    let tag = etag::of(&after)?;
-    let body = ArtifactRevoked { artifact: after, affected_instances: affected_instances.collect() };
-    let answer = change.commit(told, Answer::ok(&body)?.with(header::ETAG, tag)).await?;
-    state.engine.wake();
-    Ok(answer)
+    }
 }
 
 /// A node that has the image needs no credential to run it, so its task must go, and the run that waits for it must hear why.
@@ -111,7 +116,6 @@ async fn revoked(
         return Ok(None);
     }
     app_artifacts::move_trust(conn, artifact.id, from, TrustMove::Revoke, None).await?;
-    registry_credentials::revoke_pulls_of(conn, artifact.id).await?;
     let after = app_artifacts::find(conn, artifact.id).await?;
     let after = after.ok_or_else(|| ApiError::plain(ErrorCode::ArtifactNotFound))?;
     tell(conn, caller, EventType::ArtifactRevoked, &after).await?;

@@ -21,7 +21,7 @@ pub struct Filter {
 
 const COLUMNS: &str = "id, org_id, project_id, app_slug, app_version, artifact_name, variant, artifact_kind, source_type,
     repository, source_uri, tag, digest, media_type, size_bytes, visibility, lifecycle_state, trust_state, channels,
-    evidence, signature, intent_id, created_by, correlation_id, created_at, updated_at, deleted_at";
+    evidence, signature, provenance, intent_id, created_by, correlation_id, created_at, updated_at, deleted_at";
 
 pub async fn list(
     conn: &mut PgConnection,
@@ -58,7 +58,7 @@ pub async fn find(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<AppA
         AppArtifact,
         "select id, org_id, project_id, app_slug, app_version, artifact_name, variant, artifact_kind, source_type,
                 repository, source_uri, tag, digest, media_type, size_bytes, visibility, lifecycle_state, trust_state,
-                channels, evidence, signature, intent_id, created_by, correlation_id, created_at, updated_at, deleted_at
+                channels, evidence, signature, provenance, intent_id, created_by, correlation_id, created_at, updated_at, deleted_at
          from app_artifacts where id = $1",
         id
     )
@@ -72,7 +72,7 @@ pub async fn find_locked(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Opti
         AppArtifact,
         "select id, org_id, project_id, app_slug, app_version, artifact_name, variant, artifact_kind, source_type,
                 repository, source_uri, tag, digest, media_type, size_bytes, visibility, lifecycle_state, trust_state,
-                channels, evidence, signature, intent_id, created_by, correlation_id, created_at, updated_at, deleted_at
+                channels, evidence, signature, provenance, intent_id, created_by, correlation_id, created_at, updated_at, deleted_at
          from app_artifacts where id = $1 for update",
         id
     )

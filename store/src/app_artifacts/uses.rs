@@ -9,6 +9,8 @@ use super::AppArtifact;
 
 /// As many of each as a person reads. Whether there are any at all is what decides.
 const MOST: i64 = 100;
+/// As many as a program goes through after a revocation.
+const MOST_AFFECTED: i64 = 1000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Uses {
@@ -48,8 +50,41 @@ pub async fn uses(conn: &mut PgConnection, artifact: &AppArtifact) -> sqlx::Resu
     Ok(Uses { instances, versions, releases: releases_naming(conn, artifact.id).await? })
 }
 
+/// Who uses what was revoked.
+#[derive(Clone, Debug)]
+pub struct Affected {
+    /// By instance; at most a thousand.
+    pub listed: Vec<Reference>,
+    /// However many are listed.
+    pub total: i64,
+}
+
+/// Of all these registrations and of the bytes they name.
+pub async fn affected(conn: &mut PgConnection, artifacts: &[Uuid]) -> sqlx::Result<Affected> {
+    let rows = sqlx::query!(
+        r#"select app_instance_id, project_id, standing, status, count(*) over () as "total!"
+           from (select distinct i.id as app_instance_id, i.project_id, u.standing, i.status
+                 from app_instance_artifacts u join app_instances i on i.id = u.instance_id
+                 where i.status <> 'decommissioned' and (u.artifact_id = any ($1) or (u.repository, u.digest) in
+                     (select a.repository, a.digest from app_artifacts a where a.id = any ($1)))) used
+           order by app_instance_id, standing limit $2"#,
+        artifacts,
+        MOST_AFFECTED
+    )
+    .fetch_all(conn)
+    .await?;
+    let total = rows.first().map_or(0, |row| row.total);
+    let listed = rows.into_iter().map(|row| Reference {
+        app_instance_id: row.app_instance_id,
+        project_id: row.project_id,
+        standing: row.standing,
+        status: row.status,
+    });
+    Ok(Affected { listed: listed.collect(), total })
+}
+
 /// Every use of the bytes counts, whichever registration of them an instance names.
-pub async fn references(conn: &mut PgConnection, artifact: &AppArtifact) -> sqlx::Result<Vec<Reference>> {
+async fn references(conn: &mut PgConnection, artifact: &AppArtifact) -> sqlx::Result<Vec<Reference>> {
     sqlx::query_as!(
         Reference,
         "select distinct i.id as app_instance_id, i.project_id, u.standing, i.status
