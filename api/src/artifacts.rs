@@ -11,7 +11,7 @@ mod revoke;
 mod verify;
 
 pub(crate) use publish_intent::publish_intent;
-pub(crate) use pull_intent::{issue as issue_pull, pull_intent};
+pub(crate) use pull_intent::{Pull, issue as issue_pull, pull_intent};
 pub(crate) use read::{list, show};
 pub(crate) use register::register;
 pub(crate) use revoke::revoke;

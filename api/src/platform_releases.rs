@@ -15,6 +15,7 @@ use domain::ErrorCode;
 use domain::artifact::Trust;
 use domain::manifest::ArtifactKind;
 use sqlx::PgConnection;
+use store::app_artifacts::AppArtifact;
 use store::platform_releases::{self as table, Release, ReleaseArtifact};
 use uuid::Uuid;
 
@@ -77,6 +78,15 @@ async fn named(conn: &mut PgConnection, version: &str, name: &str) -> Result<Rel
     let (_, artifacts) = found(conn, version).await?;
     let artifact = artifacts.into_iter().find(|artifact| artifact.name == name);
     artifact.ok_or_else(|| ApiError::plain(ErrorCode::ArtifactNotFound))
+}
+
+/// What was published as trusted may not be any more: revoked, or found to be other bytes than it says.
+fn require_trusted(artifact: &AppArtifact) -> Result<(), ApiError> {
+    if matches!(artifact.trust()?, Trust::Revoked | Trust::FailedVerification) {
+        let state = artifact.trust_state.clone();
+        return Err(ApiError::plain(ErrorCode::ArtifactUntrusted).with("state", state));
+    }
+    Ok(())
 }
 
 fn shown(release: Release, artifacts: &[ReleaseArtifact]) -> Result<PlatformRelease, ApiError> {

@@ -38,18 +38,30 @@ pub async fn of_user(conn: &mut PgConnection, issuer: &str, subject: &str) -> sq
     .fetch_optional(&mut *conn)
     .await?;
     let Some(user) = user else { return Ok(None) };
-    let mut grants = memberships(conn, user.id).await?;
-    // A role that only a newer release knows grants nothing here.
-    let platform: PlatformRole = user.platform_role.parse().unwrap_or_default();
-    if !platform.keys().is_empty() {
-        grants.push(grant(Scope::Platform, platform.as_str(), platform.keys(), true));
-    }
+    let grants = grants_of(conn, user.id, &user.platform_role).await?;
     let principal = Principal { id: user.id, actor_type: ActorType::User, grants };
     let subject = Subject { user: Some(user.id), ..Subject::default() };
     let requests_per_minute = requests_per_minute(conn, subject).await?;
     let platform_role = Some(user.platform_role);
     let (name, instance) = (user.username, None);
     Ok(Some(Standing { principal, name, platform_role, requests_per_minute, instance, version }))
+}
+
+/// What a person may do now, known by their id: for what they were given and hold only as long as they may.
+pub async fn of_person(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<Principal>> {
+    let role = sqlx::query_scalar!("select platform_role from users where id = $1", id);
+    let Some(role) = role.fetch_optional(&mut *conn).await? else { return Ok(None) };
+    Ok(Some(Principal { id, actor_type: ActorType::User, grants: grants_of(conn, id, &role).await? }))
+}
+
+async fn grants_of(conn: &mut PgConnection, user: Uuid, platform_role: &str) -> sqlx::Result<Vec<Grant>> {
+    let mut grants = memberships(conn, user).await?;
+    // A role that only a newer release knows grants nothing here.
+    let platform: PlatformRole = platform_role.parse().unwrap_or_default();
+    if !platform.keys().is_empty() {
+        grants.push(grant(Scope::Platform, platform.as_str(), platform.keys(), true));
+    }
+    Ok(grants)
 }
 
 /// A service account that is neither disabled nor deleted. Call it in a transaction that sees one moment.

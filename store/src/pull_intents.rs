@@ -13,6 +13,8 @@ pub struct NewPull<'a> {
     pub digest: &'a str,
     /// Whom it is for; without a node, whoever asked.
     pub node_id: Option<Uuid>,
+    /// Everybody who is signed in may ask for it.
+    pub of_release: bool,
     pub created_by: Uuid,
     pub correlation_id: &'a str,
     pub ttl_seconds: i32,
@@ -22,8 +24,8 @@ pub struct NewPull<'a> {
 pub async fn insert(conn: &mut PgConnection, new: &NewPull<'_>) -> sqlx::Result<DateTime<Utc>> {
     sqlx::query_scalar!(
         "insert into pull_intents (id, org_id, project_id, artifact_id, repository, digest, node_id, created_by,
-                correlation_id, expires_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, engine.now() + make_interval(secs => $10::integer))
+                correlation_id, expires_at, of_release)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, engine.now() + make_interval(secs => $10::integer), $11)
          on conflict (id) do update set expires_at = pull_intents.expires_at
          returning expires_at",
         new.id,
@@ -35,7 +37,8 @@ pub async fn insert(conn: &mut PgConnection, new: &NewPull<'_>) -> sqlx::Result<
         new.node_id,
         new.created_by,
         new.correlation_id,
-        new.ttl_seconds
+        new.ttl_seconds,
+        new.of_release
     )
     .fetch_one(conn)
     .await

@@ -80,3 +80,27 @@ async fn what_a_machine_asked_for_ends_with_the_machine() {
     reader.manifest(image.digest.as_str()).await.expect("it may pull again");
     yard.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_person_asked_for_ends_with_their_place_in_the_project() {
+    let yard = Yard::new().await;
+    let image = Image::saying("hello");
+    let artifact = yard.publish(&image).await;
+    let publisher = yard.speak(OURS, &yard.unwrap(&yard.intent(json!({})).await).await);
+    let wanted = json!({ "artifact_id": artifact["id"] });
+    let pull = yard.http.acting("publisher").post(&project(PULLS), wanted).await.with(201);
+    let reader = yard.speak(OURS, &yard.unwrap(&pull).await);
+    publisher.push_bytes(b"more").await.expect("a publisher pushes");
+    reader.manifest(image.digest.as_str()).await.expect("and pulls");
+
+    let admin = yard.http.acting("project-admin");
+    let members = admin.get(&project("/members")).await.with(200);
+    let member = members["items"].as_array().unwrap().iter().find(|one| one["username"] == "publisher");
+    let member = project(&format!("/members/{}", member.unwrap()["id"].as_str().unwrap()));
+    admin.patch(&member, json!({ "role": "viewer" })).await.with(200);
+    assert!(publisher.push_bytes(b"yet more").await.is_err(), "a viewer pushes");
+    reader.manifest(image.digest.as_str()).await.expect("a viewer may pull");
+    admin.delete(&member).await;
+    assert!(reader.manifest(image.digest.as_str()).await.is_err(), "somebody who has left pulls on");
+    yard.end().await;
+}

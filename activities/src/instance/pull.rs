@@ -50,6 +50,7 @@ impl Activity for IssuePullIntent {
             repository: &image.repository,
             digest: &image.digest,
             node_id: Some(self.node_id),
+            of_release: false,
             created_by: instance.created_by,
             correlation_id: &call.correlation_id,
             ttl_seconds: LIVES_SECONDS,

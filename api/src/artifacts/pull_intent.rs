@@ -43,7 +43,8 @@ async fn make(
     let artifact = app_artifacts::find_locked(&mut change.tx, change.body.artifact_id).await?;
     let artifact = artifact.filter(|artifact| artifact.project_id == project).ok_or_else(missing)?;
     let (caller, ttl_seconds) = (change.caller.clone(), change.body.ttl_seconds);
-    let body = issue(state.depot()?, &mut change.tx, &caller, &artifact, ttl_seconds).await?;
+    let wanted = Pull { artifact: &artifact, ttl_seconds, of_release: false };
+    let body = issue(state.depot()?, &mut change.tx, &caller, &wanted).await?;
     let told = Change::of("pull_intent", body.id).to(&serde_json::json!({
         "artifact_id": artifact.id, "repository": artifact.repository, "digest": artifact.digest,
         "expires_at": body.expires_at,
@@ -51,13 +52,20 @@ async fn make(
     change.commit(told, Answer::json(StatusCode::CREATED, &body)?.once(&["credential.token"])).await
 }
 
+/// What is to be pulled, and for how long.
+pub(crate) struct Pull<'a> {
+    pub(crate) artifact: &'a AppArtifact,
+    pub(crate) ttl_seconds: Option<i32>,
+    /// Everybody who is signed in may have it.
+    pub(crate) of_release: bool,
+}
+
 /// For an artifact that is held still and may still be used.
 pub(crate) async fn issue(
     depot: &Depot,
     conn: &mut PgConnection,
     caller: &Caller,
-    artifact: &AppArtifact,
-    ttl_seconds: Option<i32>,
+    &Pull { artifact, ttl_seconds, of_release }: &Pull<'_>,
 ) -> Result<PullIntent, ApiError> {
     let repository = usable(artifact)?;
     still_in_use(conn, artifact).await?;
@@ -71,6 +79,7 @@ pub(crate) async fn issue(
         repository,
         digest: &artifact.digest,
         node_id: None,
+        of_release,
         created_by: caller.principal().id,
         correlation_id: caller.context.correlation_id.as_str(),
         ttl_seconds,

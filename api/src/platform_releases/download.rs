@@ -6,13 +6,13 @@ use axum::extract::{Path, State as Shared};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use clients::blobs::{BlobFault, BlobName};
-use domain::artifact::{self, Trust};
+use domain::artifact;
 use domain::manifest::ArtifactKind;
 use domain::{Digest, ErrorCode};
 use store::app_artifacts;
 use store::platform_releases::ReleaseArtifact;
 
-use super::{found, kind, named};
+use super::{found, kind, named, require_trusted};
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::params::Params;
@@ -44,10 +44,7 @@ async fn fetch(
     if kind(&artifact) != ArtifactKind::Blob {
         return Err(missing());
     }
-    // What was published as trusted and is not any more: revoked, or found to be other bytes than it says.
-    if matches!(row.trust()?, Trust::Revoked | Trust::FailedVerification) {
-        return Err(ApiError::plain(ErrorCode::ArtifactUntrusted).with("state", row.trust_state));
-    }
+    require_trusted(&row)?;
     let blobs = state.depot()?.blobs.as_ref().ok_or_else(missing)?;
     let key = artifact::key_of(row.source_uri.as_deref().unwrap_or_default()).to_owned();
     let bytes = blobs.read(&BlobName { key, intent: row.intent_id }).await.map_err(|fault| match fault {

@@ -8,8 +8,8 @@ use axum::response::Response;
 use domain::ErrorCode;
 use store::app_artifacts;
 
-use super::named;
-use crate::artifacts::issue_pull;
+use super::{named, require_trusted};
+use crate::artifacts::{Pull, issue_pull};
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::mutation::{Answer, Change, Mutation};
@@ -35,9 +35,10 @@ async fn make(
     let artifact = named(&mut change.tx, &version, &name).await?;
     let artifact = app_artifacts::find_locked(&mut change.tx, artifact.artifact_id).await?;
     let artifact = artifact.ok_or_else(|| ApiError::plain(ErrorCode::ArtifactNotFound))?;
-    let ttl_seconds = change.body.ttl_seconds;
+    require_trusted(&artifact)?;
     let caller = change.caller.clone();
-    let body = issue_pull(state.depot()?, &mut change.tx, &caller, &artifact, ttl_seconds).await?;
+    let wanted = Pull { artifact: &artifact, ttl_seconds: change.body.ttl_seconds, of_release: true };
+    let body = issue_pull(state.depot()?, &mut change.tx, &caller, &wanted).await?;
     let told = Change::of("pull_intent", body.id).to(&serde_json::json!({
         "release": version, "artifact_id": artifact.id, "digest": artifact.digest, "expires_at": body.expires_at,
     }));

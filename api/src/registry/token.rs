@@ -10,8 +10,10 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use chrono::TimeDelta;
 use clients::registry::{Access, Action, Scope};
-use domain::ErrorCode;
+use domain::{ErrorCode, Permission, Scope as Place};
 use sha2::{Digest, Sha256};
+use sqlx::PgConnection;
+use store::principals;
 use store::registry_credentials::{self, Credential};
 use uuid::Uuid;
 
@@ -83,9 +85,28 @@ async fn issue(
 async fn credential(state: &State, headers: &HeaderMap) -> Result<Option<Credential>, ApiError> {
     let Some((id, secret_hash)) = shown(headers) else { return Ok(None) };
     let mut tx = state.read().await?;
-    let found = registry_credentials::find_good(&mut tx, id, &secret_hash).await?;
+    let mut found = registry_credentials::find_good(&mut tx, id, &secret_hash).await?;
+    if let Some(credential) = &found
+        && !is_still_allowed(&mut tx, credential).await?
+    {
+        found = None;
+    }
     tx.rollback().await?;
     Ok(found)
+}
+
+/// What somebody asked for for themselves ends with their right to ask for it.
+async fn is_still_allowed(conn: &mut PgConnection, credential: &Credential) -> Result<bool, ApiError> {
+    let Some(id) = credential.asked_by else { return Ok(true) };
+    let principal = match principals::of_person(conn, id).await? {
+        Some(person) => Some(person),
+        None => principals::of_service_account(conn, id).await?.map(|machine| machine.principal),
+    };
+    let Some(principal) = principal else { return Ok(false) };
+    let key =
+        if credential.may_push { Permission::AppsArtifactPublish } else { Permission::AppsArtifactRead };
+    let place = Place::Project { org: credential.org_id, project: credential.project_id };
+    Ok(credential.of_release || principal.holds(key, place))
 }
 
 /// The user name, and the hash of the password, of HTTP Basic.
