@@ -11,9 +11,11 @@ use domain::{ErrorCode, Secret};
 use serde_json::json;
 use sqlx::PgConnection;
 use store::access_credentials as table;
+use store::wrapped_secrets::About;
 use uuid::Uuid;
 
 use crate::caller::Caller;
+use crate::depot::Wanted;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::etag::{IfMatch, Tagged};
@@ -158,7 +160,14 @@ async fn hand_over(
     let value = open(&state, kept.id, &sealed)?;
     let secret = json!({ "name": kept.name, "value": value.expose() });
     let ttl_seconds = change.body.ttl_seconds.unwrap_or(FIVE_MINUTES);
-    let handed = depot.hand_over(&mut change.tx, &secret, "access-credential", ttl_seconds).await?;
+    let about = About {
+        org_id: change.caller.scope.org(),
+        project_id: Some(kept.project_id),
+        target: Some(format!("access_credential:{}", kept.id)),
+        told: None,
+    };
+    let wanted = Wanted { purpose: "access-credential", ttl_seconds, about: &about };
+    let handed = depot.hand_over(&mut change.tx, &secret, &wanted).await?;
     let answer = DeliveredAccessCredential {
         id: kept.id,
         version: kept.version,

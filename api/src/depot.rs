@@ -6,7 +6,7 @@ use clients::wrapping::{Vault, Wrapper, Wrapping};
 use domain::Secret;
 use serde_json::Value;
 use sqlx::PgConnection;
-use store::wrapped_secrets::{self, NewSecret};
+use store::wrapped_secrets::{self, About, NewSecret};
 
 use crate::error::ApiError;
 
@@ -24,6 +24,13 @@ pub(crate) struct Handed {
     pub(crate) unwrap_path: String,
 }
 
+/// How a secret is handed over.
+pub(crate) struct Wanted<'a> {
+    pub(crate) purpose: &'a str,
+    pub(crate) ttl_seconds: i32,
+    pub(crate) about: &'a About,
+}
+
 impl Depot {
     /// Kept with the caller's transaction where our database keeps it; a secret store of its own may keep one that nobody
     /// hears of, which ends by itself.
@@ -31,12 +38,11 @@ impl Depot {
         &self,
         conn: &mut PgConnection,
         secret: &Value,
-        purpose: &str,
-        ttl_seconds: i32,
+        wanted: &Wanted<'_>,
     ) -> Result<Handed, ApiError> {
         match &self.wrapping {
-            Wrapping::Embedded(wrapper) => embedded(wrapper, conn, secret, purpose, ttl_seconds).await,
-            Wrapping::Vault(vault) => by_vault(vault, secret, ttl_seconds).await,
+            Wrapping::Embedded(wrapper) => embedded(wrapper, conn, secret, wanted).await,
+            Wrapping::Vault(vault) => by_vault(vault, secret, wanted.ttl_seconds).await,
         }
     }
 }
@@ -45,12 +51,13 @@ async fn embedded(
     wrapper: &Wrapper,
     conn: &mut PgConnection,
     secret: &Value,
-    purpose: &str,
-    ttl_seconds: i32,
+    wanted: &Wanted<'_>,
 ) -> Result<Handed, ApiError> {
+    let &Wanted { purpose, ttl_seconds, about } = wanted;
     let bytes = Secret::new(secret.to_string().into_bytes());
     let wrapped = wrapper.wrap(&bytes, purpose).map_err(|fault| ApiError::internal(&fault))?;
-    let new = NewSecret { token_hash: &wrapped.token_hash, sealed: &wrapped.sealed, purpose, ttl_seconds };
+    let new =
+        NewSecret { token_hash: &wrapped.token_hash, sealed: &wrapped.sealed, purpose, ttl_seconds, about };
     wrapped_secrets::insert(conn, &new).await?;
     Ok(Handed { token: wrapped.token, unwrap_path: "/v1/sys/wrapping/unwrap".to_owned() })
 }

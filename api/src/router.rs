@@ -217,7 +217,10 @@ pub(crate) fn routes() -> Vec<Route> {
         get   (OUTSIDE,      "/registry/token",                    Public,                  registry::token()),
         post  (OUTSIDE,      "/internal/v1/registry/events",       Public,                  registry::events()),
         post  (OUTSIDE,      "/v1/sys/wrapping/unwrap",            Public,                  wrapping::unwrap()),
+        put   (OUTSIDE,      "/v1/sys/wrapping/unwrap",            Public,                  wrapping::unwrap_by_put()),
+        get   (OUTSIDE,      "/v1/sys/wrapping/lookup",            Public,                  wrapping::lookup_by_get()),
         post  (OUTSIDE,      "/v1/sys/wrapping/lookup",            Public,                  wrapping::lookup()),
+        put   (OUTSIDE,      "/v1/sys/wrapping/lookup",            Public,                  wrapping::lookup_by_put()),
 
         get   (ROOT,         "/apps/catalog",                      Somewhere(AppsCatalogRead), catalog::list()),
         get   (ROOT,         "/apps/catalog/{slug}",               Somewhere(AppsCatalogRead), catalog::show()),

@@ -1,5 +1,6 @@
-//! `POST /v1/sys/wrapping/unwrap` and `/lookup`, as Vault serves them: a wrapping token opens its secret once. Used,
-//! expired and unknown tokens are told alike. Requests, answers and errors have Vault's shape, so that its clients work.
+//! `/v1/sys/wrapping/unwrap` and `/lookup`, as Vault serves them: a wrapping token opens its secret once. Used, expired and
+//! unknown tokens are told alike. Requests, answers and errors have Vault's shape, so that its clients work; they ask with
+//! `PUT` where people ask with `POST`.
 
 use api_types::{UnwrapRequest, VaultAnswer, VaultErrors};
 use axum::extract::{Request, State as Shared};
@@ -22,14 +23,40 @@ use crate::strangers;
 
 const UNWRAP: &str = "unwrap_secret";
 
+const BY_PUT: &str = "unwrap_secret_as_vaults_client";
+const LOOK_UP: &str = "look_up_wrapped_secret";
+const LOOK_UP_BY_PUT: &str = "look_up_wrapped_secret_as_vaults_client";
+const LOOK_UP_BY_GET: &str = "look_up_own_wrapped_secret";
+
 pub(crate) fn unwrap() -> Endpoint {
-    endpoint(UNWRAP, "Open a wrapped secret, once", open)
+    opening(UNWRAP)
+}
+
+pub(crate) fn unwrap_by_put() -> Endpoint {
+    opening(BY_PUT)
+}
+
+pub(crate) fn lookup() -> Endpoint {
+    looking(LOOK_UP).body::<UnwrapRequest>()
+}
+
+pub(crate) fn lookup_by_put() -> Endpoint {
+    looking(LOOK_UP_BY_PUT).body::<UnwrapRequest>()
+}
+
+pub(crate) fn lookup_by_get() -> Endpoint {
+    looking(LOOK_UP_BY_GET)
+}
+
+fn opening(name: &'static str) -> Endpoint {
+    endpoint(name, "Open a wrapped secret, once", open)
+        .body::<UnwrapRequest>()
         .answers::<VaultAnswer>(200, "The secret, in `data`; it is gone now.")
         .answers::<VaultErrors>(403, "No client token was sent.")
 }
 
-pub(crate) fn lookup() -> Endpoint {
-    endpoint("look_up_wrapped_secret", "What a wrapped secret is for, without opening it", look)
+fn looking(name: &'static str) -> Endpoint {
+    endpoint(name, "What a wrapped secret is for, without opening it", look)
         .answers::<VaultAnswer>(200, "`data` has `creation_path`, `creation_time` and `creation_ttl`.")
 }
 
@@ -39,7 +66,6 @@ where
     T: 'static,
 {
     Endpoint::new(name, summary, handler)
-        .body::<UnwrapRequest>()
         .of_another_protocol()
         .proves_itself()
         .header("X-Vault-Token", "The wrapping token; `Authorization: Bearer` will do as well.")
@@ -69,7 +95,14 @@ async fn open(Shared(state): Shared<State>, context: Context, request: Request) 
     let secret = wrapper.unwrap(&token, &taken.sealed, &taken.purpose);
     let secret = secret.map_err(|fault| ApiError::internal(&fault))?;
     let data: Value = serde_json::from_slice(secret.expose()).map_err(|error| ApiError::internal(&error))?;
-    let opened = NewEntry { action: UNWRAP.to_owned(), target: taken.purpose, ..context.entry() };
+    let opened = NewEntry {
+        org_id: taken.org_id,
+        project_id: taken.project_id,
+        action: UNWRAP.to_owned(),
+        target: taken.target.unwrap_or(taken.purpose),
+        after: taken.about,
+        ..context.entry()
+    };
     audit::insert(&mut tx, &opened).await.map_err(ApiError::from)?;
     // Told only once it is gone: an answer that is lost after this is lost for good, and an intent is asked for anew.
     tx.commit().await.map_err(ApiError::from)?;
@@ -100,9 +133,11 @@ async fn token_in(request: Request) -> Result<Option<String>, Refused> {
     if bytes.is_empty() {
         return Ok(None);
     }
-    let asked: UnwrapRequest = serde_json::from_slice(&bytes)
+    // Vault's own client sends `null` where it has nothing to say, and an empty token where it has no other.
+    let asked: Option<UnwrapRequest> = serde_json::from_slice(&bytes)
         .map_err(|_| Refused::new(StatusCode::BAD_REQUEST, "failed to parse JSON input"))?;
-    Ok(asked.token.map(|token| token.expose().clone()))
+    let token = asked.and_then(|asked| asked.token).map(|token| token.expose().clone());
+    Ok(token.filter(|token| !token.is_empty()))
 }
 
 fn answer(data: Value) -> Response {

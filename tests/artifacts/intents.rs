@@ -193,3 +193,20 @@ async fn an_artifact_of_a_retired_version_gets_no_pull_intent() {
     assert_eq!(refused["message"], "hello 1.0.0 is retired.");
     yard.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_audit_log_tells_what_a_secret_that_was_opened_reaches() {
+    let yard = Yard::new().await;
+    let intent = yard.http.post(&project(INTENTS), wanted()).await.with(201);
+    yard.unwrap(&intent).await;
+    let told: (String, uuid::Uuid, Value) = sqlx::query_as(
+        "select target, project_id, after from audit where action = 'unwrap_secret' and result = 'succeeded'",
+    )
+    .fetch_one(&yard.story.pool)
+    .await
+    .unwrap();
+    let id = intent["id"].as_str().unwrap();
+    assert_eq!((told.0, told.1), (format!("publish_intent:{id}"), crate::support::realm::EXAMPLE));
+    assert_eq!(told.2, json!({ "repository": intent["repository"], "may_push": true }));
+    yard.end().await;
+}

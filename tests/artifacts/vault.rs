@@ -148,3 +148,44 @@ async fn an_openbao_that_refuses_or_is_away_costs_the_intent_and_leaves_nothing(
     assert_eq!(kept, 0);
     yard.end().await;
 }
+
+/// Vault's own client, with nobody's token in its home.
+fn asks(yard: &Yard, token: Option<&str>, arguments: &[&str]) -> Result<Value, String> {
+    let home = Folder::new();
+    let mut client = Command::new(program());
+    client.arg(arguments[0]).arg(format!("-address=http://{}", yard.address)).arg("-format=json");
+    client.args(&arguments[1..]).env("HOME", &home.0);
+    match token {
+        Some(token) => client.env("BAO_TOKEN", token),
+        None => client.env_remove("BAO_TOKEN"),
+    };
+    let said = client.env_remove("VAULT_TOKEN").output().expect("./dev test installs it");
+    if said.status.success() {
+        return serde_json::from_slice(&said.stdout).map_err(|error| error.to_string());
+    }
+    Err(String::from_utf8_lossy(&said.stderr).into_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn vaults_own_client_looks_and_opens_what_the_platform_itself_keeps() {
+    let yard = Yard::new().await;
+    let intent = yard.intent(json!({})).await;
+    let token = intent["credential"]["token"].as_str().unwrap().to_owned();
+    let named = format!("token={token}");
+    let by_put = tokio::task::block_in_place(|| asks(&yard, None, &["write", "sys/wrapping/lookup", &named]));
+    assert_eq!(by_put.unwrap()["data"]["creation_path"], "artifact/publish");
+    let by_get = tokio::task::block_in_place(|| asks(&yard, Some(&token), &["read", "sys/wrapping/lookup"]));
+    assert_eq!(by_get.unwrap()["data"]["creation_ttl"], 3600);
+    let opened = tokio::task::block_in_place(|| asks(&yard, None, &["unwrap", &token])).unwrap();
+    assert_eq!(opened["data"]["username"], intent["id"]);
+    let again = tokio::task::block_in_place(|| asks(&yard, None, &["unwrap", &token])).unwrap_err();
+    assert!(again.contains("wrapping token is not valid or does not exist"), "{again}");
+
+    // With a token of its own, the client names the wrapping token in the body.
+    let intent = yard.intent(json!({})).await;
+    let token = intent["credential"]["token"].as_str().unwrap();
+    let opened =
+        tokio::task::block_in_place(|| asks(&yard, Some("s.of-somebody"), &["unwrap", token])).unwrap();
+    assert_eq!(opened["data"]["username"], intent["id"]);
+    yard.end().await;
+}

@@ -7,9 +7,10 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use sqlx::PgConnection;
 use store::registry_credentials::{self, NewCredential};
+use store::wrapped_secrets::About;
 use uuid::Uuid;
 
-use crate::depot::Depot;
+use crate::depot::{Depot, Wanted};
 use crate::error::ApiError;
 
 /// 256 random bits and more, in letters and digits alone: some clients mangle anything else.
@@ -41,8 +42,19 @@ pub(super) async fn give(
     };
     registry_credentials::insert(conn, &new).await?;
     let secret = json!({ "username": asked.id, "password": password, "registry": depot.registry.host });
-    let purpose = if asked.may_push { "artifact/publish" } else { "artifact/pull" };
-    let handed = depot.hand_over(conn, &secret, purpose, asked.ttl_seconds).await?;
+    let (purpose, kind) = if asked.may_push {
+        ("artifact/publish", "publish_intent")
+    } else {
+        ("artifact/pull", "pull_intent")
+    };
+    let about = About {
+        org_id: Some(asked.place.0),
+        project_id: Some(asked.place.1),
+        target: Some(format!("{kind}:{}", asked.id)),
+        told: Some(json!({ "repository": asked.repository, "may_push": asked.may_push })),
+    };
+    let wanted = Wanted { purpose, ttl_seconds: asked.ttl_seconds, about: &about };
+    let handed = depot.hand_over(conn, &secret, &wanted).await?;
     Ok(WrappedCredential {
         mode: "wrapped".to_owned(),
         token: Some(handed.token.expose().clone()),
