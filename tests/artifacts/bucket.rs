@@ -177,3 +177,22 @@ async fn a_bucket_is_offered_no_more_than_it_takes_in_one_piece() {
     assert_eq!(refused["details"]["errors"][0]["pointer"], "/max_bytes", "{refused:#}");
     yard.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_acceptance_that_was_cut_short_left_goes_with_the_next_and_with_the_blob() {
+    let server = Bucket::start().await;
+    let s3 = server.connect(SECRET);
+    let blobs = Blobs::S3(s3.clone());
+    let (first, second) = (name(), name());
+    let left = |name: &BlobName| format!("accepting/{}/{}", name.intent, Uuid::nil());
+    for name in [&first, &second] {
+        let signed = s3.sign(name.intent, None, HOUR).await.unwrap();
+        assert_eq!(upload(&signed, None, b"this").await, 200);
+        server.leave(&left(name));
+    }
+    assert_eq!(blobs.accept(&first, &digest(b"this"), 10).await, Ok(4));
+    assert!(!server.has(&left(&first)), "the acceptance that came through clears away after all");
+    assert!(server.has(&left(&second)), "another intent's is not touched");
+    blobs.delete(&second).await.unwrap();
+    assert!(!server.has(&left(&second)), "what nobody registered leaves nothing");
+}

@@ -15,7 +15,7 @@ use futures::{StreamExt, TryStreamExt};
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path;
 use object_store::signer::{SignedUrlOptions, Signer};
-use object_store::{ClientOptions, ObjectStoreExt, RetryConfig};
+use object_store::{ClientOptions, ObjectStore, ObjectStoreExt, RetryConfig};
 use reqwest::Method;
 use reqwest::header::{HeaderName, HeaderValue, IF_NONE_MATCH};
 use sha2::{Digest as _, Sha256};
@@ -94,25 +94,51 @@ impl S3 {
     }
 
     pub(super) async fn accept(&self, name: &BlobName, digest: &Digest, most: u64) -> Result<u64, BlobFault> {
-        let (from, to) = (incoming(name.intent), place(name));
         // What was taken is never written again, whatever was uploaded since.
-        match self.bucket.head(&to).await {
+        match self.bucket.head(&place(name)).await {
             Ok(_) => return self.check(name, digest).await,
             Err(object_store::Error::NotFound { .. }) => {}
             Err(error) => return Err(trouble(error)),
         }
+        match self.take(name, digest, most).await {
+            // Somebody else took it meanwhile, and cleared away after themselves; or nothing was ever there.
+            Err(BlobFault::Absent) => self.check(name, digest).await,
+            taken => taken,
+        }
+    }
+
+    async fn take(&self, name: &BlobName, digest: &Digest, most: u64) -> Result<u64, BlobFault> {
+        let (from, to) = (incoming(name.intent), place(name));
         if self.bucket.head(&from).await.map_err(trouble)?.size > most {
             self.remove(&from).await?;
             return Err(BlobFault::TooLarge { most });
         }
-        let copy = Path::from(format!("accepting/{}", Uuid::new_v4()));
+        let copy = accepting(name.intent).join(Uuid::new_v4().to_string());
         self.bucket.copy(&from, &copy).await.map_err(trouble)?;
         let kept = self.keep(&copy, &to, digest).await;
         self.remove(&copy).await?;
         if kept.is_ok() {
             self.remove(&from).await?;
+            // What is left of others that were cut short is of no use now; whoever retires the blob looks again.
+            let _ = self.sweep(name.intent).await;
         }
         kept
+    }
+
+    /// Copies of acceptances that were cut short.
+    async fn sweep(&self, intent: Uuid) -> Result<(), BlobFault> {
+        let folder = accepting(intent);
+        let left: Vec<Path> = self
+            .bucket
+            .list(Some(&folder))
+            .map_ok(|found| found.location)
+            .try_collect()
+            .await
+            .map_err(trouble)?;
+        for copy in left {
+            self.remove(&copy).await?;
+        }
+        Ok(())
     }
 
     async fn keep(&self, copy: &Path, to: &Path, digest: &Digest) -> Result<u64, BlobFault> {
@@ -156,6 +182,7 @@ impl S3 {
 
     pub(super) async fn delete(&self, name: &BlobName) -> Result<(), BlobFault> {
         self.remove(&place(name)).await?;
+        self.sweep(name.intent).await?;
         self.remove(&incoming(name.intent)).await
     }
 }
@@ -170,6 +197,11 @@ fn options(settings: &S3Settings) -> ClientOptions {
 
 fn incoming(intent: Uuid) -> Path {
     Path::from(format!("incoming/{intent}"))
+}
+
+/// Named by the intent, so that whoever clears away after it finds all of them.
+fn accepting(intent: Uuid) -> Path {
+    Path::from(format!("accepting/{intent}"))
 }
 
 fn place(name: &BlobName) -> Path {
