@@ -76,7 +76,7 @@ pub async fn strays(conn: &mut PgConnection, older_seconds: f64, limit: i64) -> 
 pub async fn condemn(conn: &mut PgConnection, stray: &Stray, older_seconds: f64) -> sqlx::Result<bool> {
     let subject = stray.vouches_for.as_ref().map_or(stray.digest.as_str(), Digest::as_str);
     let condemned = sqlx::query!(
-        "update registry_pushes set going_at = coalesce(going_at, engine.now())
+        "update registry_pushes set going_at = engine.now()
          where repository = $1 and digest = $2
            and not exists (select 1 from registry_pushes again where again.repository = $1 and again.digest = $2
                and again.received_at >= engine.now() - make_interval(secs => $4))
@@ -139,6 +139,23 @@ pub async fn may_be_gone(
     )
     .fetch_one(conn)
     .await
+}
+
+/// Forgives those of these that were condemned and pushed again since, unless a look that may delete them is not over. The
+/// repository is held, so a look that begins now finds whatever the caller registers.
+pub async fn forgive(conn: &mut PgConnection, repository: &str, digests: &[String]) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update registry_pushes p set going_at = null
+         where repository = $1 and digest = any ($2) and going_at is not null and deleted_at is null
+           and exists (select 1 from registry_pushes again where again.repository = p.repository
+               and again.digest = p.digest and again.received_at > p.going_at)
+           and not exists (select 1 from engine.run where kind = 'artifact.clear_away' and finished_at is null)",
+        repository,
+        digests
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 /// What is registered needs no hint any more, and what is gone is not asked for.

@@ -143,3 +143,34 @@ async fn a_push_that_is_going_is_not_registered_until_it_is_gone() {
     yard.register(&image, json!({})).await.with(201);
     yard.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_condemned_and_is_pushed_again_is_taken_once_nobody_deletes() {
+    let yard = Yard::new().await;
+    let upload = abandoned(&yard).await;
+    yard.story.advance(LONG).await;
+    // A look that is not over: it waits for an upload that somebody writes to.
+    let writing = File::options().write(true).open(&upload).unwrap();
+    writing.lock().unwrap();
+    let run = start(&yard).await;
+    let waits = "select state = 'waiting' and cause = 'backoff' from engine.run where id = $1 and $2::text[] is not null";
+    yard.story.until_true("the run backs off", waits, run, &[]).await;
+
+    let image = Image::saying("hello");
+    let holder = yard.push(&image).await;
+    told_of(&yard, image.digest.as_str()).await;
+    // As a look leaves it that was given up between its decision and the registry's answer.
+    let condemned = "update registry_pushes set going_at = engine.now()";
+    sqlx::query(condemned).execute(&yard.story.pool).await.unwrap();
+    yard.register(&image, json!({})).await.with(409);
+    holder.push_manifest("1.0.0", MANIFEST, &image.manifest).await.unwrap();
+    let again = "select count(*) > 1 and $1::uuid is not null from registry_pushes where digest = $2[1]";
+    yard.story.until_true("the registry told of both", again, Uuid::nil(), &[image.digest.as_str()]).await;
+    yard.register(&image, json!({})).await.with(409);
+
+    drop(writing);
+    yard.story.advance(Duration::from_secs(61)).await;
+    assert_eq!(yard.story.ends(run).await, RunState::Succeeded, "{}", yard.story.describe(run).await);
+    yard.register(&image, json!({})).await.with(201);
+    yard.end().await;
+}

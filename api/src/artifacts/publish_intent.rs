@@ -10,13 +10,14 @@ use axum::extract::State as Shared;
 use axum::http::StatusCode;
 use axum::response::Response;
 use clients::blobs::{Blobs, SignedUpload};
+use domain::artifact::{Lifecycle, Trust};
 use domain::manifest::ArtifactKind;
 use domain::{Digest, ErrorCode, PolicyKey, artifact};
 use rand::Rng;
 use rand::distr::Alphanumeric;
 use sha2::{Digest as _, Sha256};
 use sqlx::PgConnection;
-use store::app_artifacts::Slot;
+use store::app_artifacts::{self, Slot};
 use store::policies::{self, Subject};
 use store::publish_intents::{self, Destination, NewIntent};
 use store::{projects, signing_keys, version_artifacts};
@@ -40,7 +41,13 @@ pub(crate) fn publish_intent() -> Endpoint {
     Endpoint::new("create_publish_intent", "Ask for the permission to publish an artifact", make)
         .body::<NewPublishIntent>()
         .answers::<PublishIntent>(201, "Where to publish, and a credential that is told this once.")
-        .refuses(&[ErrorCode::AppNotFound, ErrorCode::OwnershipRequired])
+        .refuses(&[
+            ErrorCode::AppNotFound,
+            ErrorCode::OwnershipRequired,
+            ErrorCode::StateConflict,
+            ErrorCode::OperationInProgress,
+            ErrorCode::ArtifactUntrusted,
+        ])
 }
 
 async fn make(
@@ -53,6 +60,7 @@ async fn make(
     require_owner(&mut change.tx, &change.body.app_slug, place.1).await?;
     check_key(&mut change.tx, place.1, change.body.signing_key_id).await?;
     expect_as_declared(&mut change.tx, &mut change.body).await?;
+    may_come_again(&mut change.tx, place.1, &change.body).await?;
     let (by, correlation_id) =
         (change.caller.principal().id, change.caller.context.correlation_id.to_string());
     let asker = Asker { place, by, correlation_id: &correlation_id };
@@ -116,6 +124,45 @@ async fn expect_as_declared(conn: &mut PgConnection, asked: &mut NewPublishInten
     }
     asked.expected_digest = Some(declared);
     Ok(())
+}
+
+/// Whoever says which bytes they will publish hears before the push, and not after it, that they cannot be registered:
+/// revoked for good, or retired and not deleted yet.
+async fn may_come_again(
+    conn: &mut PgConnection,
+    project: Uuid,
+    asked: &NewPublishIntent,
+) -> Result<(), ApiError> {
+    let Some(digest) = asked.expected_digest.clone() else { return Ok(()) };
+    let digests = [digest];
+    if app_artifacts::any_revoked(conn, project, &asked.app_slug, &digests).await? {
+        let message = "These bytes are revoked for the app, for good.";
+        let state = Trust::Revoked.as_str();
+        return Err(ApiError::new(ErrorCode::ArtifactUntrusted, message).with("state", state));
+    }
+    if asked.artifact_kind == ArtifactKind::Oci {
+        let repository = artifact::repository(&projects::slug_of(conn, project).await?, &asked.app_slug);
+        let now = app_artifacts::now(conn).await?;
+        if app_artifacts::may_be_gone(conn, &repository, &digests, now).await? {
+            let message = "These bytes were retired and are being deleted. Publish them again in a moment.";
+            return Err(ApiError::new(ErrorCode::OperationInProgress, message).retry_after(10));
+        }
+    }
+    let Some(id) = app_artifacts::find_published(conn, &slot(asked), &digests[0]).await? else {
+        return Ok(());
+    };
+    let known = app_artifacts::find(conn, id).await?;
+    match known.filter(|known| known.lifecycle().is_ok_and(|state| state == Lifecycle::Retired)) {
+        None => Ok(()),
+        Some(retired) => {
+            let message = "These bytes are retired for this version. They can be published again once they are deleted, \
+                           when their grace period is over; until then publish them for another version.";
+            Err(ApiError::new(ErrorCode::StateConflict, message)
+                .with("artifact_id", retired.id.to_string())
+                .with("state", retired.lifecycle_state)
+                .with("allowed_actions", serde_json::json!([])))
+        }
+    }
 }
 
 async fn image(

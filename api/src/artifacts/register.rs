@@ -76,12 +76,27 @@ async fn may_be_used(
     }
     let Some(repository) = &found.intent.repository else { return Ok(()) };
     if !app_artifacts::may_be_gone(conn, repository, &digests, found.since).await?
-        && !registry_pushes::may_be_gone(conn, repository, &digests, found.since).await?
+        && !condemned(conn, repository, &digests, found).await?
     {
         return Ok(());
     }
     let message = "These bytes are being deleted, as nothing needed them. Push them again in a moment.";
     Err(ApiError::new(ErrorCode::OperationInProgress, message).retry_after(10))
+}
+
+/// Whether any is on its way out as something that nobody registered. What was pushed again since is not, once nobody is at
+/// work on it.
+async fn condemned(
+    conn: &mut PgConnection,
+    repository: &str,
+    digests: &[String],
+    found: &Found,
+) -> Result<bool, ApiError> {
+    if !registry_pushes::may_be_gone(conn, repository, digests, found.since).await? {
+        return Ok(false);
+    }
+    registry_pushes::forgive(conn, repository, digests).await?;
+    Ok(registry_pushes::may_be_gone(conn, repository, digests, found.since).await?)
 }
 
 async fn keep(mut change: Mutation<NewArtifact>, found: &Found) -> Result<Response, ApiError> {
@@ -112,6 +127,7 @@ async fn keep(mut change: Mutation<NewArtifact>, found: &Found) -> Result<Respon
         media_type: &found.media_type,
         size_bytes: found.size_bytes,
         signature: asked.signature.as_deref(),
+        provenance: asked.provenance.as_deref(),
         intent_id: found.intent.id,
         created_by: change.caller.principal().id,
         correlation_id: &correlation_id,
