@@ -5,6 +5,7 @@ mod bound;
 mod bucket;
 mod frozen;
 mod intents;
+mod killed;
 mod liar;
 mod lifecycle;
 mod oracle;

@@ -1,13 +1,14 @@
-//! The forms of signatures, told by a library that shares no code with us: what it signs is trusted here, and what these
-//! stories sign is trusted there.
+//! The forms of signatures, told by a library that shares no code with us: what it signs is trusted here, and what the
+//! platform's own signer writes into a registry, and what these stories sign, is trusted there.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+use clients::trust::SignerKey;
 use serde_json::{Value, json};
 
 use super::signer::{self, BUNDLE};
-use super::yard::Yard;
+use super::yard::{OURS, Yard};
 use crate::http::project;
 use crate::support::image::{Image, digest};
 
@@ -83,4 +84,31 @@ fn what_these_stories_sign_is_trusted_by_an_independent_library() {
     assert!(is_trusted_elsewhere(&given));
     given["public_key_pem"] = json!(signer::public_key_pem(2));
     assert!(!is_trusted_elsewhere(&given), "the oracle believes everything");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_platforms_own_signer_leaves_in_a_registry_is_trusted_by_an_independent_library() {
+    let yard = Yard::new().await;
+    let image = Image::saying("hello");
+    let holder = yard.push(&image).await;
+    let key = SignerKey::from_pem(&signer::private_key_pem(1)).unwrap();
+    clients::trust::sign(&holder, &image.digest, &key).await.unwrap();
+    let registry = yard.registry.client().repository(OURS);
+    let tag = format!("sha256-{}.sig", image.digest.hex());
+    let manifest: Value =
+        serde_json::from_slice(&registry.manifest(&tag).await.unwrap().bytes).expect("a manifest");
+    let layer = &manifest["layers"][0];
+    assert_eq!(layer["mediaType"], signer::SIMPLE);
+    let payload = layer["digest"].as_str().unwrap().parse().unwrap();
+    let payload = String::from_utf8(registry.blob(&payload, 4096).await.unwrap()).unwrap();
+    let said: Value = serde_json::from_str(&payload).expect("a payload");
+    assert_eq!(said["critical"]["image"]["docker-manifest-digest"], json!(image.digest));
+    let mut given = json!({
+        "public_key_pem": signer::public_key_pem(1), "payload": payload,
+        "signature": layer["annotations"]["dev.cosignproject.cosign/signature"],
+    });
+    assert!(is_trusted_elsewhere(&given));
+    given["payload"] = json!(payload.replace(OURS, "gpuaas/apps/example/another"));
+    assert!(!is_trusted_elsewhere(&given), "the oracle believes everything");
+    yard.end().await;
 }

@@ -1,12 +1,19 @@
 //! Releases of the platform: named once, for good, and to be had by everybody who is signed in.
 
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
 use axum::body::Body;
 use axum::http::{Method, Request};
 use serde_json::{Value, json};
 
 use super::yard::Yard;
 use crate::http::{admin, project};
+use crate::support::cluster::Folder;
 use crate::support::image::{Image, digest};
+use crate::support::realm::EXAMPLE;
 
 const RELEASES: &str = "/api/v1/platform/releases";
 
@@ -71,11 +78,13 @@ async fn a_release_names_what_was_verified_and_everybody_gets_the_very_bytes() {
     assert_eq!(refused["details"]["references"]["releases"], json!(["1.2.0"]));
 
     let judged = async |trust: &'static str| {
-        let judge = "update app_artifacts set trust_state = $2 where id = $1::text::uuid";
-        let judge = sqlx::query(judge).bind(cli["id"].as_str().unwrap()).bind(trust);
-        judge.execute(&yard.story.pool).await.unwrap();
+        let judge = "update app_artifacts set trust_state = $3 where id in ($1::text::uuid, $2::text::uuid)";
+        let judge = sqlx::query(judge).bind(cli["id"].as_str().unwrap()).bind(image["id"].as_str().unwrap());
+        judge.bind(trust).execute(&yard.story.pool).await.unwrap();
     };
     judged("failed_verification").await;
+    let refused = everybody.post(&pulls, json!({})).await.with(422);
+    assert_eq!(refused["details"]["state"], "failed_verification", "nor is the image's");
     let refused = everybody.get(path).await.with(422);
     assert_eq!(refused["details"]["state"], "failed_verification", "its bytes are not what was released");
     judged("verified").await;
@@ -101,5 +110,62 @@ async fn a_release_that_makes_no_sense_is_refused_with_every_reason() {
         .map(|e| e["pointer"].as_str().unwrap())
         .collect();
     assert_eq!(pointers, ["/artifacts/1/name", "/artifacts/1/artifact_id"]);
+    yard.end().await;
+}
+
+/// `./dev release`, with the command that these stories test.
+fn released(yard: &Yard, folder: &Path, arguments: &[&str]) -> Result<(), String> {
+    fs::create_dir_all(folder.join("bin")).unwrap();
+    let _ = symlink(env!("CARGO_BIN_EXE_gpuaas"), folder.join("bin/gpuaas"));
+    let path = format!(
+        "{}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        folder.join("bin").display()
+    );
+    let said = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/dev"))
+        .arg("release")
+        .args(arguments)
+        .env("PATH", path)
+        .env("HOME", folder)
+        .env("CARGO_TARGET_DIR", folder)
+        .env("GPUAAS_BASE_URL", format!("http://{}", yard.address))
+        .env("GPUAAS_TOKEN", yard.http.token())
+        .env("GPUAAS_PROJECT", EXAMPLE.to_string())
+        .output()
+        .expect("bash runs");
+    if said.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&said.stderr).into_owned()) }
+}
+
+fn sums_are_right(folder: &Path) -> bool {
+    let mut command = Command::new("sha256sum");
+    let said = command.args(["--check", "--strict", "--quiet", "SHA256SUMS"]).current_dir(folder).status();
+    said.expect("sha256sum runs").success()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_script_that_releases_the_command_publishes_what_sha256sum_finds_right() {
+    let (yard, folder) = (Yard::new().await, Folder::new());
+    let (one, two) = (folder.0.join("one"), folder.0.join("two"));
+    fs::write(&one, "a program").unwrap();
+    fs::write(&two, "the same for others").unwrap();
+    let programs = [
+        "1.2.0".to_owned(),
+        format!("gpuaas-linux-x86_64={}", one.display()),
+        format!("gpuaas-linux-aarch64={}", two.display()),
+    ];
+    let programs: Vec<&str> = programs.iter().map(String::as_str).collect();
+    tokio::task::block_in_place(|| released(&yard, &folder.0, &programs)).unwrap();
+    let again = tokio::task::block_in_place(|| released(&yard, &folder.0, &programs)).unwrap_err();
+    assert!(again.contains("was refused"), "a release is for good: {again}");
+
+    let fetched = folder.0.join("fetched");
+    fs::create_dir(&fetched).unwrap();
+    for name in ["gpuaas-linux-x86_64", "gpuaas-linux-aarch64", "SHA256SUMS"] {
+        let path = format!("{RELEASES}/1.2.0/artifacts/{name}/download");
+        fs::write(fetched.join(name), bytes(&yard, &path).await).unwrap();
+    }
+    assert!(sums_are_right(&fetched));
+    assert_eq!(fs::read(fetched.join("gpuaas-linux-x86_64")).unwrap(), b"a program");
+    fs::write(fetched.join("gpuaas-linux-aarch64"), "other bytes").unwrap();
+    assert!(!sums_are_right(&fetched));
     yard.end().await;
 }

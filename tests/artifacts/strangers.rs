@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::yard::{Credential, OURS, Yard};
+use crate::http::project;
 use crate::support::cluster::Folder;
 use crate::support::docker::Engine;
 use crate::support::image::{self, Image};
@@ -102,5 +105,26 @@ async fn neither_docker_nor_skopeo_gets_past_a_credential_that_does_not_reach() 
             assert!(is_refusal(&words), "{} with one that is {why} failed otherwise: {words}", tool.name());
         }
     }
+    yard.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn docker_pushes_with_the_very_credential_that_an_intents_token_opens() {
+    let engine = Engine::start().await;
+    let yard = Yard::new().await;
+    let intent = yard.intent(json!({})).await;
+    let credential = yard.unwrap(&intent).await;
+    let text = |name: &str| intent[name].as_str().unwrap().to_owned();
+    assert_eq!(text("registry"), yard.registry.host);
+    let there = format!("{}/{}:{}", text("registry"), text("repository"), text("tag"));
+    let tool = Tool::Docker(&engine);
+    tool.push(&yard, &there, Some(&credential)).await.expect("an intent's own credential reaches");
+    let pushed = yard.registry.client().repository(OURS).manifest(&text("tag")).await.unwrap();
+    let wanted = json!({
+        "app_slug": "hello", "app_version": "1.0.0", "digest": pushed.digest, "tag": text("tag"), "intent_id": intent["id"],
+    });
+    yard.http.acting("publisher").post(&project("/app-artifacts"), wanted).await.with(201);
+    let words = tool.push(&yard, &yard.name("gpuaas/apps/next-door/hello", ":v1"), Some(&credential)).await;
+    assert!(is_refusal(&words.unwrap_err()));
     yard.end().await;
 }

@@ -24,6 +24,7 @@ use crate::http::{Answer, Http, project};
 use crate::support::cluster::Folder;
 use crate::support::cutter::Cutter;
 use crate::support::image::{self, Image};
+use crate::support::outsider::short_lease;
 use crate::support::realm;
 use crate::support::registry::{TestRegistry, wrapping};
 use crate::support::story::{Story, quick};
@@ -39,7 +40,8 @@ pub struct Yard {
     pub registry: TestRegistry,
     /// Where blobs are kept.
     pub blobs: Folder,
-    workers: Workers,
+    env: Arc<Env>,
+    workers: Option<Workers>,
 }
 
 /// What somebody was given to reach one repository.
@@ -70,8 +72,22 @@ impl Yard {
         Yard::made_of(wrapping(), Some(blobs)).await
     }
 
+    /// The same, where nobody works until it is asked for.
+    pub async fn idle() -> Yard {
+        Yard::resting(Story::idle(short_lease(), None).await, wrapping(), None).await
+    }
+
     async fn made_of(wrapping: Wrapping, store: Option<Blobs>) -> Yard {
-        let story = Story::idle(quick(), None).await;
+        let mut yard = Yard::resting(Story::idle(quick(), None).await, wrapping, store).await;
+        yard.work();
+        yard
+    }
+
+    pub fn work(&mut self) {
+        self.workers = Some(Workers::start(&self.story.engine, self.env.clone(), workflows::registry()));
+    }
+
+    async fn resting(story: Story, wrapping: Wrapping, store: Option<Blobs>) -> Yard {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let registry = TestRegistry::start(address);
@@ -79,11 +95,10 @@ impl Yard {
         let store = store.unwrap_or_else(|| Blobs::Disk(Disk::open(&blobs.0).unwrap()));
         let depot = Depot { registry: registry.client(), blobs: Some(store.clone()), wrapping };
         let env = Env::new(story.engine.clone()).with_registry(registry.client()).with_blobs(store);
-        let workers = Workers::start(&story.engine, Arc::new(env), workflows::registry());
         let http = Http::with(&story, |state| state.with_depot(depot)).await;
         http.listen_on(listener);
         catalog::register(&http, "hello", "1.0.0").await;
-        Yard { story, http, address, registry, blobs, workers }
+        Yard { story, http, address, registry, blobs, env: Arc::new(env), workers: None }
     }
 
     /// A credential as an intent would make it.
@@ -209,7 +224,9 @@ impl Yard {
     }
 
     pub async fn end(self) {
-        self.workers.stop().await;
+        if let Some(workers) = self.workers {
+            workers.stop().await;
+        }
         drop(self.registry);
         self.story.end().await;
     }

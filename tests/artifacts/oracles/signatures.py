@@ -1,7 +1,7 @@
 """Signatures by a library that shares no code with us (securesystemslib, and the cryptography package below it).
 
     signatures.py sign DIGEST BUILDER   a new key; a simple signature, a bundle and a provenance of the digest, as JSON
-    signatures.py verify < JSON         {public_key_pem, payload, signature, envelope}: exits 0 if both are good
+    signatures.py verify < JSON         {public_key_pem, payload, signature, envelope?}: exits 0 if all are good
 """
 
 import base64
@@ -47,6 +47,8 @@ def verify(given):
     key = SSlibKey.from_crypto(load_pem_public_key(given["public_key_pem"].encode()))
     signature = base64.b64decode(given["signature"]).hex()
     key.verify_signature(Signature(key.keyid, signature), given["payload"].encode())
+    if "envelope" not in given:
+        return
     envelope = Envelope.from_dict(given["envelope"])
     # Signers may leave the key's name out; the library looks signatures up by it.
     envelope.signatures = {key.keyid: Signature(key.keyid, one.signature) for one in envelope.signatures.values()}
