@@ -1,6 +1,7 @@
 //! A private image registry in the data directory: configured to ask this platform who may do what, started on the first
 //! free port from 5000 on, and stopped with everything else. One that a killed process left behind is ended first: it
-//! keeps nothing in memory that anybody would miss.
+//! keeps nothing in memory that anybody would miss. Before it starts, and so while nobody can push, its garbage is collected:
+//! layers of images that were deleted go then.
 
 use std::fmt::Display;
 use std::fs::{self, OpenOptions};
@@ -25,6 +26,8 @@ const PROGRAM: &str = "docker-registry";
 const FIRST_PORT: u16 = 5000;
 const PORTS: u16 = 200;
 const START_LIMIT: Duration = Duration::from_secs(30);
+/// However much there is to look through, nobody waits longer for it; the next start goes on.
+const COLLECT_LIMIT: Duration = Duration::from_secs(60);
 /// Asked to end, it finishes what is being pushed; longer than this it is not waited for.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -45,7 +48,7 @@ impl LocalRegistry {
         let folder = data.path.join("registry");
         fs::create_dir_all(&folder).map_err(|error| failed("create", &folder, &error))?;
         end_left_over(&folder).await?;
-        let mut settings = settings(data)?;
+        let (mut settings, mut collected) = (settings(data)?, false);
         for port in FIRST_PORT..FIRST_PORT + PORTS {
             if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_err() {
                 continue;
@@ -53,6 +56,10 @@ impl LocalRegistry {
             settings.host = format!("127.0.0.1:{port}");
             settings.url = format!("http://{}", settings.host);
             configure(data, &folder, &settings, server)?;
+            if !collected {
+                collect_garbage(&folder).await;
+                collected = true;
+            }
             let mut child = match spawn(&folder) {
                 Ok(child) => child,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -98,7 +105,29 @@ fn settings(data: &DataDir) -> Result<config::Registry, Failure> {
     })
 }
 
-/// As the registry wants it. Its blobs are deleted only by hand: collecting garbage under a running registry breaks images.
+/// Frees what no manifest names. Never with `-m`, which takes images that are known by digest alone. A registry that cannot
+/// do it, or takes too long, starts all the same: nothing is lost but room.
+async fn collect_garbage(folder: &Path) {
+    if !folder.join("data").is_dir() {
+        return;
+    }
+    let collecting = Command::new(PROGRAM)
+        .arg("garbage-collect")
+        .arg(folder.join("config.yml"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .status();
+    match timeout(COLLECT_LIMIT, collecting).await {
+        Ok(Ok(status)) if status.success() => {}
+        Ok(Ok(status)) => tracing::warn!(%status, "the image registry's garbage was not collected"),
+        Ok(Err(error)) => tracing::debug!(%error, "no image registry to collect garbage from"),
+        Err(_) => tracing::warn!("the image registry's garbage was not collected in time"),
+    }
+}
+
+/// As the registry wants it. Collecting garbage under a running registry breaks images, so it is done before it runs.
 fn configure(
     data: &DataDir,
     folder: &Path,
