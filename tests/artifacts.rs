@@ -4,6 +4,7 @@ mod blobs;
 mod bound;
 mod bucket;
 mod frozen;
+mod gates;
 mod intents;
 mod killed;
 mod liar;
