@@ -2,6 +2,7 @@
 
 mod bill;
 mod budget;
+mod isolation;
 pub mod ledger;
 mod metering;
 mod model;

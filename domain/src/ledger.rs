@@ -166,7 +166,9 @@ impl Head {
         if entry.sealed() != entry.hash {
             return broken("it is not what was sealed");
         }
-        let balance_minor = self.balance_minor + entry.amount_minor;
+        let Some(balance_minor) = self.balance_minor.checked_add(entry.amount_minor) else {
+            return broken("the balance is more than can be counted");
+        };
         Ok(Head { seq: entry.seq, hash: entry.hash.clone(), balance_minor })
     }
 }
@@ -221,5 +223,12 @@ mod tests {
         assert_eq!(verdict(&changed).unwrap_err().seq, 3, "sealing it again breaks the next");
         assert!(verdict(&[chain[0].clone(), chain[2].clone()]).is_err());
         assert!(verdict(&chain[1..]).is_err());
+    }
+
+    #[test]
+    fn a_balance_that_cannot_be_counted_breaks_the_chain_and_never_wraps() {
+        let deep = Head { balance_minor: i64::MIN + 5, ..Head::default() };
+        assert_eq!(deep.then(&entry(&deep, -5)).unwrap().balance_minor, i64::MIN);
+        assert!(deep.then(&entry(&deep, -6)).is_err());
     }
 }

@@ -91,13 +91,40 @@ pub struct Outcome {
     pub changes: Vec<Change>,
 }
 
+/// No series may come to more, in either of its numbers: sums of many of them still fit wherever they are kept.
+pub const MOST_OF_A_SERIES: i64 = 1_000_000_000_000_000;
+
+/// What was used comes to more than can be kept.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{unit} of {month} come to more than {MOST_OF_A_SERIES}")]
+pub struct TooMuch {
+    pub unit: String,
+    pub month: NaiveDate,
+}
+
+impl Sum {
+    /// After so much more, or less, and at what that costs.
+    fn moved(self, series: &Series, quantity: i64, price: &Price) -> Result<Sum, TooMuch> {
+        let fits = |number: i64| (number <= MOST_OF_A_SERIES).then_some(number);
+        let too_much = || TooMuch { unit: series.of.usage_unit.clone(), month: series.month };
+        let quantity = self.quantity.checked_add(quantity).and_then(fits).ok_or_else(too_much)?;
+        let amount_minor = fits(price.rate.cost(quantity)).ok_or_else(too_much)?;
+        Ok(Sum { quantity, amount_minor })
+    }
+}
+
 pub fn month_of(moment: DateTime<Utc>) -> NaiveDate {
     moment.date_naive().with_day(1).unwrap_or_else(|| moment.date_naive())
 }
 
 /// Rates windows of one project. `sums` are those of every series that the windows were or will be in, and are moved on.
-/// Usage only grows, so every line that stands is among what was used.
-pub fn rate(used: &[Used], standing: &[Line], prices: &[Price], sums: &mut BTreeMap<Series, Sum>) -> Outcome {
+/// Usage only grows, so every line that stands is among what was used. Where it comes to too much, the sums are spoiled.
+pub fn rate(
+    used: &[Used],
+    standing: &[Line],
+    prices: &[Price],
+    sums: &mut BTreeMap<Series, Sum>,
+) -> Result<Outcome, TooMuch> {
     let mut outcome = Outcome::default();
     // Series that lost a window, with what they lost.
     let mut left: BTreeMap<Series, &Used> = BTreeMap::new();
@@ -114,7 +141,7 @@ pub fn rate(used: &[Used], standing: &[Line], prices: &[Price], sums: &mut BTree
         if let Some(series) = line.and_then(|line| take_back(line, prices, sums, &mut outcome)) {
             left.insert(series, one);
         }
-        let charged = price.map(|price| charge(one, price, sums, &mut outcome));
+        let charged = price.map(|price| charge(one, price, sums, &mut outcome)).transpose()?;
         if let Some((series, _)) = &charged {
             left.remove(series);
         }
@@ -135,9 +162,9 @@ pub fn rate(used: &[Used], standing: &[Line], prices: &[Price], sums: &mut BTree
         });
     }
     for (series, lost) in left {
-        adjust(&series, lost, prices, sums, &mut outcome);
+        adjust(&series, lost, prices, sums, &mut outcome)?;
     }
-    outcome
+    Ok(outcome)
 }
 
 /// The price that a line has, unless it is to have another.
@@ -192,12 +219,12 @@ fn charge(
     price: &Price,
     sums: &mut BTreeMap<Series, Sum>,
     outcome: &mut Outcome,
-) -> (Series, i64) {
+) -> Result<(Series, i64), TooMuch> {
     let series = Series { of: used.of.clone(), price_id: price.id, month: month_of(used.window.start) };
     let sum = sums.entry(series.clone()).or_default();
-    sum.quantity += used.quantity;
-    let amount_minor = price.rate.cost(sum.quantity) - sum.amount_minor;
-    sum.amount_minor += amount_minor;
+    let moved = sum.moved(&series, used.quantity, price)?;
+    let amount_minor = moved.amount_minor - sum.amount_minor;
+    *sum = moved;
     if amount_minor != 0 {
         outcome.postings.push(Posting {
             kind: EntryKind::Charge,
@@ -211,7 +238,7 @@ fn charge(
             reverses: None,
         });
     }
-    (series, amount_minor)
+    Ok((series, amount_minor))
 }
 
 /// What is left of a series may cost more or less than it did as part of the whole.
@@ -221,11 +248,12 @@ fn adjust(
     prices: &[Price],
     sums: &mut BTreeMap<Series, Sum>,
     outcome: &mut Outcome,
-) {
-    let Some(price) = prices.iter().find(|price| price.id == series.price_id) else { return };
+) -> Result<(), TooMuch> {
+    let Some(price) = prices.iter().find(|price| price.id == series.price_id) else { return Ok(()) };
     let sum = sums.entry(series.clone()).or_default();
-    let amount_minor = price.rate.cost(sum.quantity) - sum.amount_minor;
-    sum.amount_minor += amount_minor;
+    let moved = sum.moved(series, 0, price)?;
+    let amount_minor = moved.amount_minor - sum.amount_minor;
+    *sum = moved;
     if amount_minor != 0 {
         outcome.postings.push(Posting {
             kind: EntryKind::Adjustment,
@@ -239,6 +267,7 @@ fn adjust(
             reverses: None,
         });
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Windows that hold usage nobody has rated yet. Whoever rates one takes its row away first, and so waits for everybody who
-//! is adding to it; whoever adds later opens it again.
+//! Windows that hold usage nobody has rated yet. Whoever rates one holds its row and takes it away, so nobody is adding to it
+//! meanwhile; whoever adds later opens it again.
 
 use chrono::{DateTime, Utc};
 use domain::{UsageSource, Window};
@@ -22,30 +22,52 @@ pub struct OpenWindow {
 /// The windows that are taken at once hold so many records together, or are a single one.
 const RECORDS: i64 = 20_000;
 
-/// Takes windows that are over, project by project and oldest first. One to which somebody is adding is left for the next
-/// time.
-pub async fn take(conn: &mut PgConnection, limit: i64) -> sqlx::Result<Vec<OpenWindow>> {
+/// Holds windows that are over, project by project and oldest first. One to which somebody is adding is left for the next
+/// time, and so are the projects that are set aside. However much is due, only about as many records are counted as are
+/// taken.
+pub async fn due(conn: &mut PgConnection, limit: i64) -> sqlx::Result<Vec<OpenWindow>> {
     let rows = sqlx::query!(
-        "with due as (
-             select project_id, window_start, window_end from open_windows where window_end <= engine.now()
-             order by project_id, window_start limit $1 for update skip locked),
-         sized as (
-             select d.*, (select count(*) from usage_records r where r.project_id = d.project_id
-                 and r.window_start = d.window_start and r.window_end = d.window_end) as records from due d),
-         summed as (
-             select s.*, sum(s.records) over (order by s.project_id, s.window_start, s.window_end) as so_far,
-                    row_number() over (order by s.project_id, s.window_start, s.window_end) as place from sized s)
-         delete from open_windows o using summed d
-         where o.project_id = d.project_id and o.window_start = d.window_start and o.window_end = d.window_end
-           and (d.so_far <= $2::bigint or d.place = 1)
-         returning o.project_id, o.window_start, o.window_end",
+        r#"with recursive held as materialized (
+               select o.project_id, o.window_start, o.window_end from open_windows o
+               where o.window_end <= (select engine.now()) and not exists (
+                   select from unrated_projects u where u.project_id = o.project_id and u.retry_at > (select engine.now()))
+               order by o.project_id, o.window_start, o.window_end limit $1 for update of o skip locked),
+           due as materialized (
+               select h.*, row_number() over (order by h.project_id, h.window_start, h.window_end) as place from held h),
+           taken as (
+               select d.project_id, d.window_start, d.window_end, d.place, $2::bigint - (
+                   select count(*) from (select from usage_records r where r.project_id = d.project_id
+                       and r.window_start = d.window_start and r.window_end = d.window_end limit $2::bigint + 1) few) as left_over
+               from due d where d.place = 1
+               union all
+               select d.project_id, d.window_start, d.window_end, d.place, t.left_over - (
+                   select count(*) from (select from usage_records r where r.project_id = d.project_id
+                       and r.window_start = d.window_start and r.window_end = d.window_end limit $2::bigint + 1) few)
+               from taken t join due d on d.place = t.place + 1 where t.left_over > 0)
+           select project_id as "project_id!", window_start as "start!", window_end as "end!" from taken
+           where left_over >= 0 or place = 1 order by place"#,
         limit,
         RECORDS
     )
     .fetch_all(conn)
     .await?;
     let open = |project_id, start, end| OpenWindow { project_id, window: Window { start, end } };
-    Ok(rows.into_iter().map(|row| open(row.project_id, row.window_start, row.window_end)).collect())
+    Ok(rows.into_iter().map(|row| open(row.project_id, row.start, row.end)).collect())
+}
+
+/// Takes windows that are held away.
+pub async fn take(conn: &mut PgConnection, windows: &[OpenWindow]) -> sqlx::Result<()> {
+    sqlx::query!(
+        "delete from open_windows o
+         using unnest($1::uuid[], $2::timestamptz[], $3::timestamptz[]) w(project_id, window_start, window_end)
+         where (o.project_id, o.window_start, o.window_end) = (w.project_id, w.window_start, w.window_end)",
+        &windows.iter().map(|open| open.project_id).collect::<Vec<_>>(),
+        &windows.iter().map(|open| open.window.start).collect::<Vec<_>>(),
+        &windows.iter().map(|open| open.window.end).collect::<Vec<_>>()
+    )
+    .execute(conn)
+    .await
+    .map(drop)
 }
 
 /// Opens every rated window of this unit that begins at a moment or later, so that what it holds of the unit is rated

@@ -65,10 +65,10 @@ pub async fn keep(conn: &mut PgConnection, project: Uuid, sums: &BTreeMap<Series
     Ok(())
 }
 
-/// What the project was charged for a month.
+/// What the project was charged for a month, or the most that can be said.
 pub async fn spent(conn: &mut PgConnection, project: Uuid, month: NaiveDate) -> sqlx::Result<i64> {
     sqlx::query_scalar!(
-        r#"select coalesce(sum(amount_minor), 0)::bigint as "spent!" from rated_series
+        r#"select least(coalesce(sum(amount_minor), 0), 9223372036854775807)::bigint as "spent!" from rated_series
            where project_id = $1 and month = $2"#,
         project,
         month

@@ -1,54 +1,102 @@
 //! One transaction of rating: takes windows that are over, rates them and posts what that changes to the ledgers of their
-//! projects. Doing it again finds nothing to do; a crash in between leaves everything as it was.
-
-use std::collections::HashMap;
+//! projects, each by itself. Doing it again finds nothing to do; a crash in between leaves everything as it was.
 
 use domain::event::NewEvent;
-use domain::ledger::{Entry, EntryKind};
+use domain::ledger::{Broken, Entry, EntryKind};
 use domain::price::Price;
-use domain::rating::{self, Line, Outcome, Posting, Used};
+use domain::rating::{self, Line, Outcome, Posting, TooMuch, Used};
 use domain::{EventType, PolicyKey};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use sqlx::PgConnection;
+use sqlx::{Executor as _, PgConnection};
+use tracing::error;
 use uuid::Uuid;
 
 use crate::billing_ledger::{self, Kept, Occasion};
+use crate::open_windows::OpenWindow;
 use crate::policies::{self, Subject};
 use crate::usage_windows::{self, Owner};
-use crate::{budgets, open_windows, outbox, prices, rated_series, server};
+use crate::{budgets, open_windows, outbox, prices, rated_series, server, unrated_projects};
 
 /// What one transaction, or all of them, came to.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Posted {
     pub windows: usize,
     pub entries: usize,
+    /// How often a project could not be rated and was set aside.
+    #[serde(default)]
+    pub set_aside: usize,
+}
+
+impl Posted {
+    /// Whether there was nothing to do.
+    pub fn is_nothing(self) -> bool {
+        self.windows + self.set_aside == 0
+    }
+}
+
+impl std::ops::AddAssign for Posted {
+    fn add_assign(&mut self, more: Posted) {
+        self.windows += more.windows;
+        self.entries += more.entries;
+        self.set_aside += more.set_aside;
+    }
+}
+
+/// Why a project could not be rated.
+#[derive(Debug, thiserror::Error)]
+enum Unrated {
+    #[error(transparent)]
+    TooMuch(#[from] TooMuch),
+    #[error("the ledger cannot go on: {0}")]
+    Broken(#[from] Broken),
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+}
+
+impl Unrated {
+    /// What is nobody's own: the database is away, or the transaction cannot go on.
+    fn of_everybody(self) -> Result<Unrated, sqlx::Error> {
+        match self {
+            Unrated::Database(error @ (sqlx::Error::Database(_) | sqlx::Error::Decode(_))) => {
+                Ok(Unrated::Database(error))
+            }
+            Unrated::Database(error) => Err(error),
+            own => Ok(own),
+        }
+    }
 }
 
 /// Rates at most so many windows, and no more than fit into memory. None are left when it answers that there were none.
+/// A project that cannot be rated is set aside, with its windows as they were, and keeps nobody else from it.
 pub async fn post(conn: &mut PgConnection, limit: i64, correlation_id: &str) -> sqlx::Result<Posted> {
-    let windows = open_windows::take(conn, limit).await?;
+    let windows = open_windows::due(conn, limit).await?;
     if windows.is_empty() {
         return Ok(Posted::default());
-    }
-    let used = usage_windows::used(conn, &windows).await?;
-    let mut standing: HashMap<Uuid, Vec<Line>> = HashMap::new();
-    for (project, line) in usage_windows::standing(conn, &windows).await? {
-        standing.entry(project).or_default().push(line);
     }
     // Nobody makes a price meanwhile: whatever was made before an entry was posted was known to whoever posted it.
     prices::hold(conn).await?;
     let book =
         Book { prices: prices::all(conn).await?, currency: prices::currency(conn).await?, correlation_id };
-    let mut entries = 0;
-    for of_project in used.chunk_by(|(one, _), (next, _)| one == next) {
-        let Some((owner, _)) = of_project.first() else { continue };
-        let used: Vec<Used> = of_project.iter().map(|(_, used)| used.clone()).collect();
-        let lines = standing.remove(&owner.project_id).unwrap_or_default();
-        entries += book.post(conn, *owner, &used, &lines).await?;
+    let mut posted = Posted::default();
+    for windows in windows.chunk_by(|one, next| one.project_id == next.project_id) {
+        let Some(project) = windows.first().map(|open| open.project_id) else { continue };
+        conn.execute("savepoint of_project").await?;
+        match book.rate(conn, windows).await.map_err(Unrated::of_everybody) {
+            Ok(entries) => {
+                posted += Posted { windows: windows.len(), entries, set_aside: 0 };
+            }
+            Err(Err(error)) => return Err(error),
+            Err(Ok(why)) => {
+                conn.execute("rollback to savepoint of_project").await?;
+                let tries = unrated_projects::set_aside(conn, project, &why.to_string()).await?;
+                error!(%project, tries, %why, "the usage of a project could not be rated");
+                posted.set_aside += 1;
+            }
+        }
+        conn.execute("release savepoint of_project").await?;
     }
-    usage_windows::rated_again(conn, &windows).await?;
-    Ok(Posted { windows: windows.len(), entries })
+    Ok(posted)
 }
 
 /// Posts money that came in, and tells it like every other entry.
@@ -80,21 +128,39 @@ struct Book<'a> {
 }
 
 impl Book<'_> {
-    /// Answers how many entries there are more.
+    /// The windows of one project. Answers how many entries there are more.
+    async fn rate(&self, conn: &mut PgConnection, windows: &[OpenWindow]) -> Result<usize, Unrated> {
+        let used = usage_windows::used(conn, windows).await?;
+        let standing = usage_windows::standing(conn, windows).await?;
+        let mut entries = 0;
+        // A project belongs to one organization, but what it used was written under the one it had then.
+        for of_owner in used.chunk_by(|(one, _), (next, _)| one == next) {
+            let Some((owner, _)) = of_owner.first() else { continue };
+            let used: Vec<Used> = of_owner.iter().map(|(_, used)| used.clone()).collect();
+            entries += self.post(conn, *owner, &used, &standing).await?;
+        }
+        usage_windows::rated_again(conn, windows).await?;
+        open_windows::take(conn, windows).await?;
+        if let Some(open) = windows.first() {
+            unrated_projects::clear(conn, open.project_id).await?;
+        }
+        Ok(entries)
+    }
+
     async fn post(
         &self,
         conn: &mut PgConnection,
         owner: Owner,
         used: &[Used],
         standing: &[Line],
-    ) -> sqlx::Result<usize> {
+    ) -> Result<usize, Unrated> {
         let project = owner.project_id;
         let mut kept = billing_ledger::hold(conn, owner.org_id, project).await?;
         let months: Vec<_> = used.iter().map(|one| rating::month_of(one.window.start)).collect();
         let subjects: Vec<Uuid> =
             used.iter().filter_map(|one| one.of.app_instance_id.or(one.of.allocation_id)).collect();
         let mut sums = rated_series::of(conn, project, &months, &subjects).await?;
-        let outcome = rating::rate(used, standing, &self.prices, &mut sums);
+        let outcome = rating::rate(used, standing, &self.prices, &mut sums)?;
         let entries = self.entries(conn, owner, &outcome, &mut kept).await?;
         let lines: Vec<Line> = outcome
             .changes
@@ -123,7 +189,7 @@ impl Book<'_> {
         owner: Owner,
         outcome: &Outcome,
         kept: &mut Kept,
-    ) -> sqlx::Result<Vec<Entry>> {
+    ) -> Result<Vec<Entry>, Unrated> {
         let Some(currency) = &self.currency else { return Ok(Vec::new()) };
         let Owner { org_id, project_id } = owner;
         let at = server::now(conn).await?;
@@ -131,7 +197,7 @@ impl Book<'_> {
         let mut entries = Vec::with_capacity(outcome.postings.len());
         for posting in &outcome.postings {
             let entry = occasion.entry(&kept.head, posting);
-            kept.head = kept.head.then(&entry).map_err(|broken| sqlx::Error::Decode(Box::new(broken)))?;
+            kept.head = kept.head.then(&entry)?;
             entries.push(entry);
         }
         kept.currency = Some(currency.clone());
@@ -148,7 +214,7 @@ impl Book<'_> {
     ) -> sqlx::Result<()> {
         let Owner { org_id, project_id } = owner;
         let balance = kept.head.balance_minor;
-        let amount: i64 = entries.iter().map(|entry| entry.amount_minor).sum();
+        let amount = entries.iter().fold(0_i64, |sum, entry| sum.saturating_add(entry.amount_minor));
         let posted = json!({
             "project_id": project_id, "entries": entries.len(), "first_seq": entries.first().map(|entry| entry.seq),
             "last_seq": kept.head.seq, "amount_minor": amount, "balance_minor": balance, "currency": self.currency,

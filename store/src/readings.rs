@@ -107,15 +107,18 @@ pub struct RollupReading {
     pub ledger_entries: i64,
     /// Projects that owe something.
     pub negative_balances: i64,
+    /// Projects whose usage cannot be rated; their windows are not among those above.
+    pub set_aside: i64,
 }
 
 pub async fn rollup(conn: &mut PgConnection) -> sqlx::Result<RollupReading> {
     sqlx::query_as!(
         RollupReading,
         r#"select due.windows as "due!", due.lag as "lag_seconds!", ledgers.entries as "ledger_entries!",
-                  ledgers.negative as "negative_balances!"
+                  ledgers.negative as "negative_balances!", (select count(*) from unrated_projects) as "set_aside!"
            from (select count(*) as windows, coalesce(extract(epoch from engine.now() - min(window_end)), 0)::float8 as lag
-                 from open_windows where window_end <= (select engine.now())) due,
+                 from open_windows o where window_end <= (select engine.now())
+                   and not exists (select from unrated_projects u where u.project_id = o.project_id)) due,
                 (select coalesce(sum(seq), 0)::bigint as entries, count(*) filter (where balance_minor < 0) as negative
                  from ledger_heads) ledgers"#
     )

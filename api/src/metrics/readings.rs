@@ -183,6 +183,7 @@ async fn billed(conn: &mut PgConnection) -> sqlx::Result<Vec<Gauge>> {
     Ok(vec![
         total("rollup_windows_due", "Windows of usage that are over and not rated", rollup.due),
         age("rollup_lag", "How long ago the oldest of them ended", rollup.lag_seconds),
+        total("rollup_projects_set_aside", "Projects whose usage cannot be rated", rollup.set_aside),
         total("ledger_entries", "Entries of all ledgers", rollup.ledger_entries),
         total("ledger_negative_balances", "Projects that owe something", rollup.negative_balances),
     ])

@@ -49,7 +49,7 @@ impl Books {
     }
 
     fn post(&mut self, used: &[Used], prices: &[Price]) -> usize {
-        let outcome = rate(used, &self.lines, prices, &mut self.sums);
+        let outcome = rate(used, &self.lines, prices, &mut self.sums).unwrap();
         for change in outcome.changes {
             self.lines.retain(|line| (line.window, &line.of) != (change.line.window, &change.line.of));
             let entry = change.charge.map(|place| i64::try_from(self.postings.len() + place).unwrap());
@@ -94,6 +94,20 @@ fn a_late_event_takes_the_charge_back_and_charges_anew() {
     use EntryKind::{Charge, Reversal};
     assert_eq!(told, [(Charge, 15), (Reversal, -15), (Charge, 18)]);
     assert_eq!(books.postings[1].reverses, Some(0));
+}
+
+#[test]
+fn what_comes_to_more_than_can_be_kept_is_refused_and_never_wraps() {
+    let dear = [price(1, 0, Rate::PerUnit { amount_minor: 1_000_000_000, per: 1 })];
+    let cheap = [price(1, 0, Rate::PerUnit { amount_minor: 0, per: 1 })];
+    let used =
+        |minute, quantity| Used { window: window(minute), of: of(0), app_slug: None, sku: None, quantity };
+    let refused = |used: &[Used], prices: &[Price]| rate(used, &[], prices, &mut BTreeMap::new()).is_err();
+    assert!(!refused(&[used(0, 1_000_000)], &dear), "exactly as much as fits");
+    assert!(refused(&[used(0, 1_000_001)], &dear));
+    assert!(refused(&[used(0, 1_000_000), used(1, 1)], &dear), "many that fit by themselves");
+    assert!(refused(&[used(0, i64::MAX)], &dear));
+    assert!(refused(&[used(0, i64::MAX), used(1, i64::MAX)], &cheap), "also where it costs nothing");
 }
 
 #[test]

@@ -20,10 +20,10 @@ pub(super) async fn post_all(run: &mut Run<Env>) -> Result<Posted, Halt> {
                 Box::pin(async move { Ok(rating::post(conn, BATCH, &correlation_id).await?) })
             })
             .await?;
-        if posted.windows == 0 {
+        if posted.is_nothing() {
             break;
         }
-        all = Posted { windows: all.windows + posted.windows, entries: all.entries + posted.entries };
+        all += posted;
     }
     Ok(all)
 }

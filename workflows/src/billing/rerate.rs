@@ -48,7 +48,10 @@ impl Workflow for RerateUsage {
             }
         }
         let posted = post_all(run).await?;
-        run.output(&json!({ "windows": posted.windows, "entries": posted.entries })).await
+        run.output(&json!({
+            "windows": posted.windows, "entries": posted.entries, "projects_set_aside": posted.set_aside,
+        }))
+        .await
     }
 }
 
