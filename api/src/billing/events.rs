@@ -9,13 +9,15 @@ use axum::extract::Request;
 use axum::response::Response;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::manifest::MeteringKind;
+use domain::price::{Price, Priced, choose};
+use domain::rating::MOST_OF_A_SERIES;
 use domain::{ErrorCode, PolicyKey, UsageSource, Window, metering};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 use store::policies::{self, Subject};
 use store::usage_records::{self, NewRecord};
 use store::usage_subjects::{self, UsageSubject};
-use store::{meters, server};
+use store::{meters, prices, server};
 use uuid::Uuid;
 
 use crate::body::{self, ReadBody};
@@ -27,6 +29,8 @@ use crate::mutation::{Answer, Change, Mutation};
 /// Clocks of apps may be ahead by this much.
 const AHEAD: TimeDelta = TimeDelta::seconds(300);
 const MOST_METADATA: usize = 4096;
+/// In minor units; a thousand of them fit into a month of one thing.
+const MOST_OF_AN_EVENT: i64 = MOST_OF_A_SERIES / 1000;
 
 pub(crate) fn usage_events() -> Endpoint {
     Endpoint::new("report_usage", "Tell what an app counted: a batch of CloudEvents", tell)
@@ -99,6 +103,8 @@ struct Judge {
     /// The one instance that the caller is, if it is one.
     own: Option<Uuid>,
     subjects: HashMap<Uuid, UsageSubject>,
+    /// What apps' usage costs.
+    prices: Vec<Price>,
     correlation_id: String,
 }
 
@@ -113,6 +119,8 @@ impl Judge {
         let named: Vec<Uuid> = named.into_iter().collect();
         let late = policies::whole_number(conn, PolicyKey::LateEventSeconds, here).await?;
         let subjects = usage_subjects::of(conn, project, &named).await?;
+        let mut prices = prices::all(conn).await?;
+        prices.retain(|price| price.usage_source == UsageSource::AppRuntime);
         Ok(Judge {
             org,
             project,
@@ -121,6 +129,7 @@ impl Judge {
             window_seconds: meters::window_seconds(conn, (org, project)).await?,
             own: caller.standing.instance,
             subjects: subjects.into_iter().map(|subject| (subject.instance, subject)).collect(),
+            prices,
             correlation_id: caller.context.correlation_id.to_string(),
         })
     }
@@ -142,6 +151,7 @@ impl Judge {
         let subject = subject.ok_or_else(|| format!("unknown_instance: {}", event.subject))?;
         unit(subject, &event.data.usage_unit)?;
         self.in_time(event.time)?;
+        self.within_reason(subject, &event)?;
         Ok(self.record(subject, event))
     }
 
@@ -153,6 +163,23 @@ impl Judge {
             return Err(format!("in_the_future: clocks may be ahead by {} s", AHEAD.num_seconds()));
         }
         Ok(())
+    }
+
+    /// One event cannot cost so much that nobody could count it.
+    fn within_reason(&self, subject: &UsageSubject, event: &UsageEvent) -> Result<(), String> {
+        let priced = Priced {
+            usage_source: UsageSource::AppRuntime,
+            usage_unit: &event.data.usage_unit,
+            app_slug: subject.of.app_slug.as_deref(),
+            sku: None,
+            at: Window::of(event.time, self.window_seconds).start,
+        };
+        match choose(&self.prices, &priced) {
+            Some(price) if price.rate.cost(event.data.quantity) > MOST_OF_AN_EVENT => {
+                Err(format!("too_much: one event may cost {MOST_OF_AN_EVENT} minor units at most"))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn record(&self, subject: &UsageSubject, event: UsageEvent) -> NewRecord {
