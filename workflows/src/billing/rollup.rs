@@ -7,6 +7,7 @@ use engine::{Activity, Call, Fault, Halt, Missed, Overlap, PlannedStep, Run, Sch
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use store::{app_instances, budgets};
+use tracing::warn;
 use uuid::Uuid;
 
 use super::post::post_all;
@@ -30,21 +31,51 @@ impl Workflow for RollUpUsage {
         run.pivot();
         let posted = post_all(run).await?;
         let stopped = run.step(StopSpent {}).await?;
-        run.output(&json!({ "windows": posted.windows, "entries": posted.entries, "stopped": stopped })).await
+        run.output(&json!({
+            "windows": posted.windows, "entries": posted.entries, "projects_set_aside": posted.set_aside,
+            "stopped": stopped.asked, "not_stopped": stopped.refused,
+        }))
+        .await
     }
 }
 
-/// Asks for the end of everything that runs in projects whose budget says so. Answers how much it asked for.
+/// Asks for the end of everything that runs in projects whose budget says so. What cannot be ended now is noted, and asked
+/// for again by the next run: nobody else waits for it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StopSpent {}
+
+/// How many ends were asked for, and how many could not be.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[serde(from = "Told")]
+pub struct Stopped {
+    pub asked: usize,
+    pub refused: usize,
+}
+
+/// As journals have it; those of releases before hold how many were asked for.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Told {
+    Asked(usize),
+    Both { asked: usize, refused: usize },
+}
+
+impl From<Told> for Stopped {
+    fn from(told: Told) -> Stopped {
+        match told {
+            Told::Asked(asked) => Stopped { asked, refused: 0 },
+            Told::Both { asked, refused } => Stopped { asked, refused },
+        }
+    }
+}
 
 impl Activity for StopSpent {
     const NAME: &'static str = "stop_spent";
     type Env = Env;
-    type Output = usize;
+    type Output = Stopped;
 
-    async fn run(&self, env: &Env, call: &Call) -> Result<usize, Fault> {
-        let mut stopped = 0;
+    async fn run(&self, env: &Env, call: &Call) -> Result<Stopped, Fault> {
+        let mut stopped = Stopped::default();
         let mut tx = env.pool().begin().await?;
         let spent = budgets::stopping(&mut tx).await?;
         tx.commit().await?;
@@ -53,7 +84,13 @@ impl Activity for StopSpent {
             let standing = app_instances::standing_in(&mut tx, project).await?;
             tx.commit().await?;
             for instance in standing {
-                stopped += usize::from(stop(env, instance, call).await?);
+                match stop(env, instance, call).await {
+                    Ok(asked) => stopped.asked += usize::from(asked),
+                    Err(fault) => {
+                        warn!(%project, %instance, ?fault, "a budget is spent, and what runs could not be stopped");
+                        stopped.refused += 1;
+                    }
+                }
             }
         }
         Ok(stopped)
