@@ -18,6 +18,7 @@ use store::migrate::Fit;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
+use workflows::listening::Listening;
 use workflows::relay::Relay;
 use workflows::sequencer::{Hints, Sequencer};
 use workflows::webhook::Dispatcher;
@@ -116,6 +117,7 @@ pub struct Serving {
     sequencer: Sequencer,
     dispatcher: Dispatcher,
     relay: Option<Relay>,
+    listening: Option<Listening>,
 }
 
 impl Serving {
@@ -133,6 +135,7 @@ impl Serving {
         let sequencer = Sequencer::start(&engine, &hints);
         let dispatcher = Dispatcher::start(&engine, &hints);
         let relay = nats.map(|nats| Relay::start(&engine, &hints, nats.clone()));
+        let listening = matches!(face, Face::Api(_)).then(|| Listening::start(&engine));
         let (own, told) = (engine.clone(), ending.clone());
         let api = match face {
             Face::Api(front) => Some(tokio::spawn(wire::api(*front, own, hints, told))),
@@ -141,7 +144,8 @@ impl Serving {
             }
             Face::Nothing => None,
         };
-        Ok(Serving { engine, ending, notice: Duration::ZERO, api, workers, sequencer, dispatcher, relay })
+        let notice = Duration::ZERO;
+        Ok(Serving { engine, ending, notice, api, workers, sequencer, dispatcher, relay, listening })
     }
 
     #[must_use]
@@ -193,6 +197,7 @@ impl Serving {
             () = stop.hurried.cancelled() => warn!("stopped without waiting for open work"),
         }
         self.ending.begun.cancel();
+        drop(self.listening);
         self.dispatcher.stop().await;
         if let Some(relay) = self.relay {
             relay.stop().await;

@@ -186,3 +186,14 @@ pub async fn move_to(
     .await?;
     Ok(moved.rows_affected() == 1)
 }
+
+/// Organization and project of everybody who holds a part of the node, by project.
+pub async fn holders(conn: &mut PgConnection, node: Uuid) -> sqlx::Result<Vec<(Uuid, Uuid)>> {
+    let rows = sqlx::query!(
+        "select distinct org_id, project_id from allocations where node_id = $1 and status <> 'released' order by project_id",
+        node
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.org_id, row.project_id)).collect())
+}

@@ -7,6 +7,7 @@ use serde_json::Value;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use crate::listening::BREAK_SECONDS;
 use crate::{Slice, parsed};
 
 #[derive(Clone, Debug)]
@@ -200,12 +201,16 @@ pub async fn heard(
     Ok(kept.rows_affected() == 1)
 }
 
-/// Nodes that should speak and have not for so long, by id.
+/// Nodes that should speak and have not for so long, by id. None while nobody has listened for that long.
 pub async fn silent(conn: &mut PgConnection, seconds: f64) -> sqlx::Result<Vec<Uuid>> {
     sqlx::query_scalar!(
         "select id from nodes
-         where status in ('active', 'drained') and last_seen_at < engine.now() - make_interval(secs => $1) order by id",
-        seconds
+         where status in ('active', 'drained') and last_seen_at < engine.now() - make_interval(secs => $1)
+           and not exists (select from listening where since > engine.now() - make_interval(secs => $1)
+               or until < engine.now() - make_interval(secs => $2))
+         order by id",
+        seconds,
+        BREAK_SECONDS
     )
     .fetch_all(conn)
     .await

@@ -47,7 +47,7 @@ async fn a_lost_node_fails_its_instances_and_brings_them_back_when_it_returns() 
             .fetch_one(&platform.story.pool)
             .await
             .unwrap();
-    assert_eq!(told, 1);
+    assert_eq!(told, 2, "to the project that holds a part of it, and to the platform");
     watch(&platform).await;
     assert_eq!(platform.instance(id).await["status"], "failed", "a silent node brings nothing back");
     let agent = RunningAgent::again(&platform.http, folder, &driver);

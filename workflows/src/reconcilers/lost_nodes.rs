@@ -13,7 +13,7 @@ use serde_json::json;
 use sqlx::PgConnection;
 use store::app_instances::{self, AppInstance, Why};
 use store::nodes::{self, Node};
-use store::outbox;
+use store::{allocations, outbox};
 use uuid::Uuid;
 
 use super::drift::{Claim, Wanted, compare, workloads};
@@ -63,20 +63,40 @@ async fn give_up(conn: &mut PgConnection, correlation_id: &str) -> Result<u32, F
             continue;
         }
         lost += 1;
-        let running = app_instances::on_node(conn, id, InstanceStatus::Running).await?;
-        for instance in &running {
-            fail(conn, *instance, &node, correlation_id).await?;
+        let mut running = Vec::new();
+        for instance in app_instances::on_node(conn, id, InstanceStatus::Running).await? {
+            running.push((fail(conn, instance, &node, correlation_id).await?, instance));
         }
-        let data = json!({
-            "id": id, "name": node.name, "last_seen_at": node.last_seen_at, "instances": running,
-        });
-        outbox::insert(conn, &NewEvent::of_platform(EventType::NodesLost, id, &data, correlation_id)).await?;
+        tell(conn, &node, &running, correlation_id).await?;
     }
     Ok(lost)
 }
 
-async fn fail(conn: &mut PgConnection, id: Uuid, node: &Node, correlation_id: &str) -> Result<(), Fault> {
-    instance::held(conn, id).await?;
+/// Everybody who holds a part of the node hears of it with what ran there of theirs; the platform's own stream, with all.
+async fn tell(
+    conn: &mut PgConnection,
+    node: &Node,
+    running: &[(Uuid, Uuid)],
+    correlation_id: &str,
+) -> Result<(), Fault> {
+    let data = |project: Option<Uuid>| {
+        let theirs = running.iter().filter(|(of, _)| project.is_none_or(|project| project == *of));
+        let instances: Vec<Uuid> = theirs.map(|(_, instance)| *instance).collect();
+        json!({ "id": node.id, "name": node.name, "last_seen_at": node.last_seen_at, "instances": instances })
+    };
+    for owner in allocations::holders(conn, node.id).await? {
+        let data = data(Some(owner.1));
+        let event = NewEvent::of_project(owner, EventType::NodesLost, node.id, &data, correlation_id);
+        outbox::insert(conn, &event).await?;
+    }
+    let event = NewEvent::of_platform(EventType::NodesLost, node.id, &data(None), correlation_id);
+    outbox::insert(conn, &event).await?;
+    Ok(())
+}
+
+/// Answers whose it was.
+async fn fail(conn: &mut PgConnection, id: Uuid, node: &Node, correlation_id: &str) -> Result<Uuid, Fault> {
+    let project = instance::held(conn, id).await?.project_id;
     let why = Why {
         reason: StatusReason::NodeUnreachable,
         message: format!("the node {} has not been heard of for {} s", node.name, SILENT_FOR.as_secs()),
@@ -85,7 +105,7 @@ async fn fail(conn: &mut PgConnection, id: Uuid, node: &Node, correlation_id: &s
     if app_instances::move_to(conn, id, from, to, Some(&why)).await? {
         instance::tell(conn, id, EventType::InstanceFailed, "watch", correlation_id.into()).await?;
     }
-    Ok(())
+    Ok(project)
 }
 
 async fn take_back(conn: &mut PgConnection, correlation_id: &str) -> Result<u32, Fault> {
