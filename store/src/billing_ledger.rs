@@ -1,14 +1,17 @@
 //! The ledger: entries that only grow, each sealing the one before it, and for every project the end of its chain with the
 //! balance. Whoever posts holds the head, so entries come one after the other.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, NaiveDate, Utc};
 use domain::UsageSource;
 use domain::ledger::{Broken, Entry, EntryKind, Head};
-use domain::rating::Posting;
+use domain::price::Price;
+use domain::rating::{Of, Posting, Series, month_of};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::{parsed, prices};
+use crate::{parsed, prices, usage_windows};
 
 /// The end of a project's chain, and what was told of its balance.
 #[derive(Clone, Debug)]
@@ -276,54 +279,50 @@ pub enum Unproven {
     Database(#[from] sqlx::Error),
 }
 
-/// Reads the whole chain and holds it against the kept balance, in pieces of bounded size; then every series against what
-/// it was charged.
+/// Reads the whole chain and holds it against the kept balance, and every series against what it was charged, all in pieces
+/// of bounded size: however long a ledger is, no statement is. On a connection that sees one moment.
 pub async fn prove(conn: &mut PgConnection, project: Uuid) -> Result<Head, Unproven> {
     const PIECE: i64 = 1000;
-    let mut head = Head::default();
+    let (mut head, mut charged) = (Head::default(), BTreeMap::new());
     loop {
         let entries = list(conn, project, head.seq, PIECE).await?;
-        let Some(last) = entries.last().map(|entry| entry.seq) else { break };
-        for entry in &entries {
-            head = head.then(entry).map_err(|broken| Unproven::Chain(project, broken))?;
+        if entries.is_empty() {
+            break;
         }
-        debug_assert_eq!(head.seq, last);
+        for entry in entries {
+            head = head.then(&entry).map_err(|broken| Unproven::Chain(project, broken))?;
+            add(&mut charged, entry);
+        }
     }
     let kept = find(conn, project).await?.map(|(kept, _)| kept.head).unwrap_or_default();
     if kept != head {
         return Err(Unproven::Head(project));
     }
-    match wrong_series(conn, project).await? {
+    let (used, prices) = (usage_windows::by_series(conn, project).await?, prices::all(conn).await?);
+    match wrong_series(&charged, &used, &prices) {
         0 => Ok(head),
         wrong => Err(Unproven::Series(project, wrong)),
     }
 }
 
+/// What an entry adds to the charge of its series; credits are of none.
+fn add(charged: &mut BTreeMap<Series, i128>, entry: Entry) {
+    let window = entry.window_start.zip(entry.usage_source).zip(entry.usage_unit).zip(entry.price_id);
+    let Some((((start, usage_source), usage_unit), price_id)) = window else { return };
+    let (app_instance_id, allocation_id) = (entry.app_instance_id, entry.allocation_id);
+    let of = Of { usage_source, usage_unit, app_instance_id, allocation_id };
+    let series = Series { of, price_id, month: month_of(start) };
+    *charged.entry(series).or_default() -= i128::from(entry.amount_minor);
+}
+
 /// How many series are not worth what the ledger charged for them.
-async fn wrong_series(conn: &mut PgConnection, project: Uuid) -> sqlx::Result<usize> {
-    let prices = prices::all(conn).await?;
-    let rows = sqlx::query!(
-        r#"with charged as (
-               select date_trunc('month', window_start, 'UTC')::date as month, usage_source, usage_unit, app_instance_id,
-                      allocation_id, price_id, -sum(amount_minor)::bigint as amount_minor
-               from ledger_entries where project_id = $1 and kind <> 'credit' group by 1, 2, 3, 4, 5, 6),
-           used as (
-               select date_trunc('month', window_start, 'UTC')::date as month, usage_source, usage_unit, app_instance_id,
-                      allocation_id, price_id, sum(quantity)::bigint as quantity
-               from usage_windows where project_id = $1 and price_id is not null group by 1, 2, 3, 4, 5, 6)
-           select coalesce(c.price_id, u.price_id) as "price_id!", coalesce(c.amount_minor, 0) as "amount_minor!",
-                  coalesce(u.quantity, 0) as "quantity!"
-           from charged c full join used u on (c.month, c.usage_source, c.usage_unit, c.price_id)
-                   = (u.month, u.usage_source, u.usage_unit, u.price_id)
-               and coalesce(c.app_instance_id, c.price_id) = coalesce(u.app_instance_id, u.price_id)
-               and coalesce(c.allocation_id, c.price_id) = coalesce(u.allocation_id, u.price_id)"#,
-        project
-    )
-    .fetch_all(conn)
-    .await?;
-    let is_wrong = |price: Uuid, quantity: i64, amount_minor: i64| {
-        let price = prices.iter().find(|one| one.id == price);
-        price.is_none_or(|price| price.rate.cost(quantity) != amount_minor)
+fn wrong_series(charged: &BTreeMap<Series, i128>, used: &BTreeMap<Series, i64>, prices: &[Price]) -> usize {
+    let is_wrong = |series: &Series| {
+        let amount = charged.get(series).copied().unwrap_or_default();
+        let quantity = used.get(series).copied().unwrap_or_default();
+        let price = prices.iter().find(|price| price.id == series.price_id);
+        price.is_none_or(|price| i128::from(price.rate.cost(quantity)) != amount)
     };
-    Ok(rows.iter().filter(|row| is_wrong(row.price_id, row.quantity, row.amount_minor)).count())
+    let unused = charged.keys().filter(|series| !used.contains_key(series));
+    used.keys().chain(unused).filter(|series| is_wrong(series)).count()
 }

@@ -1,8 +1,10 @@
 //! What was used in each window and what was last charged for it, also by the hour. Both are sums of the records and the
 //! ledger, kept in the transaction that posts to it.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, DurationRound, TimeDelta, Utc};
-use domain::rating::{Change, Line, Of, Posting, Used};
+use domain::rating::{Change, Line, Of, Posting, Series, Used, month_of};
 use domain::{UsageSource, Window};
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -20,7 +22,7 @@ pub async fn used(conn: &mut PgConnection, windows: &[OpenWindow]) -> sqlx::Resu
            left join allocations a on r.usage_source = 'allocation' and a.id = r.allocation_id
            group by r.org_id, r.project_id, r.window_start, r.window_end, r.usage_source, r.usage_unit, r.app_instance_id,
                     r.allocation_id
-           order by r.project_id, r.window_start, r.window_end, r.usage_source, r.usage_unit, r.app_instance_id,
+           order by r.org_id, r.project_id, r.window_start, r.window_end, r.usage_source, r.usage_unit, r.app_instance_id,
                     r.allocation_id"#,
         &projects(windows),
         &starts(windows),
@@ -49,11 +51,11 @@ pub struct Owner {
     pub project_id: Uuid,
 }
 
-/// What these windows were last charged.
-pub async fn standing(conn: &mut PgConnection, windows: &[OpenWindow]) -> sqlx::Result<Vec<(Uuid, Line)>> {
+/// What these windows of one project were last charged.
+pub async fn standing(conn: &mut PgConnection, windows: &[OpenWindow]) -> sqlx::Result<Vec<Line>> {
     let rows = sqlx::query!(
-        "select u.project_id, u.window_start, u.window_end, u.usage_source, u.usage_unit, u.app_instance_id, u.allocation_id,
-                u.app_slug, u.quantity, u.price_id, u.amount_minor, u.entry_seq, u.again
+        "select u.window_start, u.window_end, u.usage_source, u.usage_unit, u.app_instance_id, u.allocation_id, u.app_slug,
+                u.quantity, u.price_id, u.amount_minor, u.entry_seq, u.again
          from unnest($1::uuid[], $2::timestamptz[], $3::timestamptz[]) w(project_id, window_start, window_end)
          join usage_windows u using (project_id, window_start, window_end)",
         &projects(windows),
@@ -70,7 +72,7 @@ pub async fn standing(conn: &mut PgConnection, windows: &[OpenWindow]) -> sqlx::
             app_instance_id: row.app_instance_id,
             allocation_id: row.allocation_id,
         };
-        let line = Line {
+        lines.push(Line {
             window: Window { start: row.window_start, end: row.window_end },
             of,
             app_slug: row.app_slug,
@@ -79,10 +81,49 @@ pub async fn standing(conn: &mut PgConnection, windows: &[OpenWindow]) -> sqlx::
             amount_minor: row.amount_minor,
             entry: row.entry_seq,
             again: row.again,
-        };
-        lines.push((row.project_id, line));
+        });
     }
     Ok(lines)
+}
+
+/// How much of each series a project has used, as far as it has a price; read hour by hour.
+pub async fn by_series(conn: &mut PgConnection, project: Uuid) -> sqlx::Result<BTreeMap<Series, i64>> {
+    let (mut sums, mut from) = (BTreeMap::new(), DateTime::<Utc>::MIN_UTC);
+    loop {
+        let first = sqlx::query_scalar!(
+            "select min(window_start) from usage_windows where project_id = $1
+               and window_start >= coalesce($2, '-infinity'::timestamptz)",
+            project,
+            (from > DateTime::<Utc>::MIN_UTC).then_some(from)
+        )
+        .fetch_one(&mut *conn)
+        .await?;
+        let Some(start) = first.map(hour) else { return Ok(sums) };
+        from = start + TimeDelta::hours(1);
+        let rows = sqlx::query!(
+            r#"select usage_source, usage_unit, app_instance_id, allocation_id, price_id as "price_id!",
+                      sum(quantity)::bigint as "quantity!"
+               from usage_windows
+               where project_id = $1 and window_start >= $2 and window_start < $3 and price_id is not null
+               group by usage_source, usage_unit, app_instance_id, allocation_id, price_id"#,
+            project,
+            start,
+            from
+        )
+        .fetch_all(&mut *conn)
+        .await?;
+        for row in rows {
+            let of = Of {
+                usage_source: parsed::<UsageSource>(&row.usage_source)?,
+                usage_unit: row.usage_unit,
+                app_instance_id: row.app_instance_id,
+                allocation_id: row.allocation_id,
+            };
+            let series = Series { of, price_id: row.price_id, month: month_of(start) };
+            let sum: &mut i64 = sums.entry(series).or_default();
+            *sum = sum.saturating_add(row.quantity);
+        }
+    }
 }
 
 /// Whatever was asked to be rated again in these windows, was.

@@ -9,6 +9,7 @@ use engine::{
 };
 use serde::{Deserialize, Serialize};
 use store::billing_ledger::{self, Unproven};
+use tracing::warn;
 
 pub const NIGHTLY: Schedule =
     Schedule { name: "ledger_proof", cron: "0 30 3 * * *", missed: Missed::One, overlap: Overlap::Skip };
@@ -24,11 +25,18 @@ impl Workflow for ProveLedgers {
 
     async fn run(&self, run: &mut Run<Env>) -> Result<(), Halt> {
         let proven = run.step(Prove {}).await?;
-        run.output(&serde_json::json!({ "ledgers": proven })).await
+        run.output(&proven).await
     }
 }
 
-/// It only reads, so it may be repeated. Answers how many ledgers hold.
+/// How many ledgers hold, and how many could not be read to their end: those are not said to be broken.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub struct Proven {
+    pub ledgers: usize,
+    pub not_read: usize,
+}
+
+/// It only reads, so it may be repeated.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Prove {}
 
@@ -36,22 +44,28 @@ impl Activity for Prove {
     const NAME: &'static str = "prove_ledgers";
     const TIMEOUT: Duration = Duration::from_secs(3600);
     type Env = Env;
-    type Output = usize;
+    type Output = Proven;
 
-    async fn run(&self, env: &Env, _: &Call) -> Result<usize, Fault> {
-        let (mut proven, mut after, mut broken) = (0, None, Vec::new());
+    async fn run(&self, env: &Env, _: &Call) -> Result<Proven, Fault> {
+        let (mut proven, mut after, mut broken) = (Proven::default(), None, Vec::new());
         loop {
-            // One moment for a batch of projects, so that nobody posts between two looks at the same ledger.
-            let mut tx = env.pool().snapshot().await?;
+            let mut tx = env.pool().begin().await?;
             let projects = billing_ledger::projects(&mut tx, after, 100).await?;
+            tx.rollback().await?;
             for project in &projects {
+                // One moment for each, so that nobody posts between two looks at the same ledger.
+                let mut tx = env.pool().snapshot().await?;
                 match billing_ledger::prove(&mut tx, *project).await {
-                    Ok(_) => proven += 1,
-                    Err(Unproven::Database(error)) => return Err(error.into()),
+                    Ok(_) => proven.ledgers += 1,
+                    Err(Unproven::Database(error)) => {
+                        warn!(%project, %error, "a ledger could not be read, so it is not proven");
+                        proven.not_read += 1;
+                    }
                     Err(unproven) => broken.push(unproven.to_string()),
                 }
+                // Where the connection is gone, so is the transaction.
+                let _ = tx.rollback().await;
             }
-            tx.rollback().await?;
             after = projects.last().copied();
             if after.is_none() {
                 break;
