@@ -58,6 +58,13 @@ pub enum NatsFault {
     Unwritable(String),
 }
 
+impl NatsFault {
+    /// Whether nobody's events can be passed on; else those of other projects can.
+    pub fn is_everybodys(&self) -> bool {
+        matches!(self, NatsFault::Away(_))
+    }
+}
+
 /// How far a project's subject goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {

@@ -172,6 +172,33 @@ async fn every_event_arrives_once_and_in_order_whoever_dies() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_strangers_message_holds_up_the_project_it_is_under_and_no_other() {
+    let story = Story::new().await;
+    let server = Server::start().await;
+    EventStream::open(&server.settings()).await.unwrap();
+    let client = async_nats::connect(server.url()).await.unwrap();
+    let strange = jetstream::new(client).publish(format!("told.{}", PROJECTS[0]), "no event".into()).await;
+    strange.unwrap().await.unwrap();
+    for project in PROJECTS {
+        tell(&story.pool, project, "first").await;
+    }
+    number_all(story.engine.pool()).await.unwrap();
+    let hints = Hints::default();
+    let relay = Relay::start(&story.engine, &hints, server.settings());
+    story
+        .until_true(
+            "the others were passed on",
+            "select count(*) = 2 and $2::text[] is not null from event_relays where position = 1 and project_id <> $1",
+            PROJECTS[0],
+            &[],
+        )
+        .await;
+    relay.stop().await;
+    assert!(hints.relays()[1] > 0, "and it is counted");
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_the_platform_forgot_to_note_is_not_sent_again() {
     let story = Story::new().await;
     let server = Server::start().await;

@@ -3,13 +3,19 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use activities::Env;
+use domain::EventType;
+use domain::event::NewEvent;
+use engine::{RunState, Start, Workers};
 use serde_json::json;
 use sqlx::PgPool;
 use store::outbox;
 use uuid::Uuid;
+use workflows::reconcilers::old_events::ForgetEvents;
 use workflows::sequencer::{Hints, Sequencer, number_all};
 
 use super::{event, tell};
+use crate::support::realm::DEMO;
 use crate::support::story::Story;
 
 async fn order(pool: &PgPool) -> Vec<(i64, String)> {
@@ -31,6 +37,71 @@ async fn an_event_that_took_its_place_first_and_committed_last_is_told_last() {
     slow.commit().await.unwrap();
     number_all(story.engine.pool()).await.unwrap();
     assert_eq!(order(&story.pool).await, [(1, "quick".to_owned()), (2, "slow".to_owned())]);
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_project_whose_counter_is_held_keeps_no_other_from_its_numbers() {
+    let story = Story::new().await;
+    let projects = [1, 2, 3].map(Uuid::from_u128);
+    for project in projects {
+        let staged = EventType::VersionStaged;
+        let told = NewEvent::of_project((DEMO, project), staged, "v", &json!({}), "c-order");
+        outbox::insert(&mut story.pool.acquire().await.unwrap(), &told).await.unwrap();
+    }
+    for held in projects {
+        let mut holder = story.pool.begin().await.unwrap();
+        sqlx::query("insert into event_counters (project_id) values ($1) on conflict (project_id) do update set last_seq = 0")
+            .bind(held)
+            .execute(&mut *holder)
+            .await
+            .unwrap();
+        assert_eq!(number_all(story.engine.pool()).await.unwrap(), 2, "whichever of them is held");
+        holder.rollback().await.unwrap();
+        sqlx::raw_sql("delete from event_counters; update outbox set seq = null")
+            .execute(&story.pool)
+            .await
+            .unwrap();
+    }
+    assert_eq!(number_all(story.engine.pool()).await.unwrap(), 3);
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn old_events_go_project_by_project_and_one_that_is_held_keeps_no_other() {
+    let story = Story::idle(crate::support::story::quick(), None).await;
+    sqlx::raw_sql(
+        "insert into event_counters select p.id, 3000, 0
+             from unnest(array['00000000-0000-0000-0000-000000000001', '00000000-0000-0000-0000-000000000002']::uuid[]) p(id);
+         insert into outbox (id, project_id, seq, type, subject, data, correlation_id, at)
+             select gen_random_uuid(), project_id, n, 'apps.version.staged', 'v', '{}', 'c', engine.now() - interval '31 days'
+             from event_counters, generate_series(1, 3000) n",
+    )
+    .execute(&story.pool)
+    .await
+    .unwrap();
+    let env = Arc::new(Env::new(story.engine.clone()));
+    let workers = Workers::start(&story.engine, env, workflows::registry());
+    let forget = async || -> serde_json::Value {
+        let options = Start { correlation_id: "c-night".into(), ..Start::default() };
+        let run = story.start_workflow(&ForgetEvents {}, options).await.unwrap();
+        assert_eq!(story.ends(run.id).await, RunState::Succeeded);
+        sqlx::query_scalar("select output from engine.run where id = $1")
+            .bind(run.id)
+            .fetch_one(&story.pool)
+            .await
+            .unwrap()
+    };
+    let mut holder = story.pool.begin().await.unwrap();
+    sqlx::query("select from event_counters where project_id = $1 for update")
+        .bind(Uuid::from_u128(1))
+        .execute(&mut *holder)
+        .await
+        .unwrap();
+    assert_eq!(forget().await, json!({ "forgotten": 3000, "projects_held_up": 1 }));
+    holder.rollback().await.unwrap();
+    assert_eq!(forget().await, json!({ "forgotten": 3000, "projects_held_up": 0 }));
+    workers.stop().await;
     story.end().await;
 }
 

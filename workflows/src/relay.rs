@@ -74,9 +74,25 @@ async fn pass_all(
     let behind: Vec<Uuid> = event_relays::behind(&mut tx).await?;
     tx.rollback().await?;
     for project in behind {
-        while let Some(sent @ 1..) = relay(pool, stream, project).await? {
-            hints.relayed(sent);
+        match pass_project(pool, hints, stream, project).await {
+            Err(RelayFault::Nats(fault)) if !fault.is_everybodys() => {
+                hints.not_relayed();
+                warn!(%project, error = %fault, "the events of a project wait to be passed on");
+            }
+            passed => passed?,
         }
+    }
+    Ok(())
+}
+
+async fn pass_project(
+    pool: &Pool,
+    hints: &Hints,
+    stream: &EventStream,
+    project: Uuid,
+) -> Result<(), RelayFault> {
+    while let Some(sent @ 1..) = relay(pool, stream, project).await? {
+        hints.relayed(sent);
     }
     Ok(())
 }
