@@ -16,8 +16,6 @@ use serde_json::Value;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::Slice;
-
 /// Last in a transaction: domain rows and run rows are locked before events are written.
 pub async fn insert(conn: &mut PgConnection, event: &NewEvent) -> sqlx::Result<Uuid> {
     let id = Uuid::now_v7();
@@ -51,27 +49,6 @@ struct Row {
     correlation_id: String,
     traceparent: Option<String>,
     at: DateTime<Utc>,
-}
-
-/// What was told of one resource of a project, oldest first.
-pub async fn about(
-    conn: &mut PgConnection,
-    project: Uuid,
-    subject: &str,
-    slice: Slice,
-) -> sqlx::Result<Vec<CloudEvent>> {
-    let rows = sqlx::query_as!(
-        Row,
-        "select id, project_id, org_id, seq, type as kind, subject, data, correlation_id, traceparent, at from outbox
-         where subject = $1 and project_id = $2 and ($3::uuid is null or id > $3) order by id limit $4",
-        subject,
-        project,
-        slice.after,
-        slice.limit
-    )
-    .fetch_all(conn)
-    .await?;
-    rows.into_iter().map(shown).collect()
 }
 
 fn shown(row: Row) -> sqlx::Result<CloudEvent> {

@@ -3,8 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{sequenced, tell};
+use crate::billing::office::Office;
 use crate::catalog::register;
 use crate::http::{Http, project};
+use crate::support::realm::{DEMO, EXAMPLE};
 use crate::support::story::Story;
 use workflows::sequencer::number_all;
 
@@ -55,6 +57,42 @@ async fn every_filter_narrows_and_a_wrong_one_is_refused() {
         refused["details"]["errors"].as_array().unwrap().iter().map(|error| &error["pointer"]).collect();
     assert_eq!(pointers, [&json!("/cursor"), &json!("/type"), &json!("/since")]);
     story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instances_events_are_listed_by_their_numbers_whatever_their_ids_are() {
+    let office = Office::open().await;
+    let story = &office.platform.story;
+    // The clock of whoever wrote the later ones was behind.
+    for (number, id) in [(1_i32, "7fff"), (2, "3fff"), (3, "5fff")] {
+        sqlx::query(
+            "insert into outbox (id, project_id, org_id, type, subject, data, correlation_id)
+             values (($1 || '0000-0000-7000-8000-000000000000')::uuid, $2, $3, 'apps.instance.running', $4,
+                 jsonb_build_object('number', $5), 'c')",
+        )
+        .bind(id)
+        .bind(EXAMPLE)
+        .bind(DEMO)
+        .bind(office.instance.to_string())
+        .bind(number)
+        .execute(&story.pool)
+        .await
+        .unwrap();
+    }
+    let page = async |query: &str| {
+        let path = project(&format!("/app-instances/{}/events{query}", office.instance));
+        office.platform.http.get(&path).await.with(200)
+    };
+    let numbers = |page: &Value| -> Vec<i64> {
+        page["items"].as_array().unwrap().iter().map(|one| one["data"]["number"].as_i64().unwrap()).collect()
+    };
+    assert_eq!(numbers(&page("").await), Vec::<i64>::new(), "what has no number is told to nobody");
+    number_all(story.engine.pool()).await.unwrap();
+    let first = page("?limit=2").await;
+    assert_eq!(numbers(&first), [1, 2]);
+    let cursor = first["next_cursor"].as_str().unwrap();
+    assert_eq!(numbers(&page(&format!("?limit=2&cursor={cursor}")).await), [3]);
+    office.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -73,6 +73,7 @@ async fn an_instance_speaks_of_itself_and_of_nothing_else() {
     let (first, again) = (asked().await, asked().await);
     assert_eq!((first.status, &first.body), (again.status, &again.body));
     assert_eq!(again.header("idempotent-replayed"), "true");
+    workflows::sequencer::number_all(platform.story.engine.pool()).await.unwrap();
     let events = platform.http.acting("viewer").get(&own(id, "/events")).await.with(200);
     let reports = events["items"].as_array().unwrap().iter();
     let reports = reports.filter(|event| event["type"] == "apps.instance.reported");

@@ -5,7 +5,7 @@ use axum::extract::State as Shared;
 use domain::ErrorCode;
 use domain::event::CloudEvent;
 use engine::inspect::{RunFilter, runs};
-use store::outbox;
+use store::outbox::{self, Filter};
 use workflows::instance::target;
 
 use super::found;
@@ -37,13 +37,20 @@ async fn told(
     id: Id,
     mut params: Params,
 ) -> Result<Json<Page<CloudEvent>>, ApiError> {
-    let paging = Paging::read(&mut params, "instev1");
+    let paging: Paging<i64> = Paging::read(&mut params, "instev2");
     params.finish()?;
     let mut tx = state.read().await?;
     let instance = found(&mut tx, &caller, id).await?;
-    let all = outbox::about(&mut tx, instance.project_id, &instance.id.to_string(), paging.slice()).await?;
+    let filter = Filter {
+        project_id: instance.project_id,
+        subject: Some(instance.id.to_string()),
+        after: paging.after.unwrap_or_default(),
+        limit: paging.rows(),
+        ..Filter::default()
+    };
+    let all = outbox::told(&mut tx, &filter).await?;
     tx.rollback().await?;
-    Ok(Json(paging.page(all, |event| event.id, |event| event)))
+    Ok(Json(paging.page(all, CloudEvent::seq, |event| event)))
 }
 
 async fn acted(
