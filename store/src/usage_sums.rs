@@ -179,14 +179,17 @@ fn next(
         query.push(" and u.window_start >= ");
         moment(query);
     }
-    query.push(
-        "), (select min(r.window_start) from open_windows o
-                join usage_records r using (project_id, window_start, window_end)",
-    );
-    filter.narrow(query, "r", "window_start");
-    query.push(" and r.window_start >= ");
+    // Every open window holds something; of one instance or source, a look into each is needed, up to the first.
+    query.push("), (select o.window_start from open_windows o");
+    Filter { instance: None, source: None, ..filter.clone() }.narrow(query, "o", "window_start");
+    query.push(" and o.window_start >= ");
     moment(query);
-    query.push(")), 'UTC')");
+    if filter.instance.is_some() || filter.source.is_some() {
+        query.push(" and exists (select from usage_records r");
+        Filter { from: None, to: None, ..filter.clone() }.narrow(query, "r", "window_start");
+        query.push(" and (r.window_start, r.window_end) = (o.window_start, o.window_end))");
+    }
+    query.push(" order by o.window_start limit 1)), 'UTC')");
 }
 
 /// The hours that lie wholly within what is asked for, and the pieces of hours before and after them.
