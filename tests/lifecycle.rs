@@ -44,6 +44,7 @@ const CHECKED: &[&str] = &[
     "webhook.deliver",
     "platform.forget_events",
     "platform.clean_up",
+    "platform.retire_overdue",
 ];
 
 #[test]

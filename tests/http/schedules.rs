@@ -63,6 +63,7 @@ async fn every_reconciler_shows_what_its_last_run_found() {
             "lost_nodes",
             "metering_rollup",
             "retention",
+            "retirement",
             "stuck_runs"
         ]
     );

@@ -1,6 +1,6 @@
 //! One file per lifecycle action, and the registry that makes them known. A new action is one file and one line here;
 //! one that runs by the clock is declared here too. [`sequencer`] and [`relay`] are no runs: they number
-//! what runs and requests tell, and pass it on.
+//! what runs and requests tell, and pass it on; neither is [`listening`].
 
 pub mod action;
 pub mod allocation;
@@ -9,6 +9,7 @@ pub mod billing;
 pub mod check_promises;
 pub mod demo;
 pub mod instance;
+pub mod listening;
 pub mod reconcilers;
 pub mod relay;
 pub mod sequencer;
@@ -37,6 +38,7 @@ use self::reconcilers::drift::{MINUTELY, WatchDrift};
 use self::reconcilers::lost_nodes::{QUARTER_MINUTELY, WatchNodes};
 use self::reconcilers::old_events::{self, ForgetEvents};
 use self::reconcilers::retention::{ClearAway, HOURLY};
+use self::reconcilers::retirement::{self, RetireOverdue};
 use self::reconcilers::stuck_runs::{self, WatchRuns};
 use self::version::{PromoteVersion, Retirement};
 use self::webhook::DeliverWebhook;
@@ -66,6 +68,7 @@ pub fn registry() -> Registry<Env> {
         .with::<Withdrawal>()
         .with::<DeliverWebhook>()
         .with::<ForgetEvents>()
+        .with::<RetireOverdue>()
         .with::<CleanUp>()
 }
 
@@ -82,6 +85,7 @@ pub async fn declare_schedules(engine: &Engine) -> Result<(), ScheduleError> {
     engine.ensure_schedule(&mut transaction, &prove::NIGHTLY, &ProveLedgers {}).await?;
     engine.ensure_schedule(&mut transaction, &MINUTELY, &WatchDrift {}).await?;
     engine.ensure_schedule(&mut transaction, &stuck_runs::MINUTELY, &WatchRuns {}).await?;
+    engine.ensure_schedule(&mut transaction, &retirement::HOURLY, &RetireOverdue {}).await?;
     transaction.commit().await?;
     Ok(())
 }

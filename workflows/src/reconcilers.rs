@@ -5,4 +5,5 @@ pub mod drift;
 pub mod lost_nodes;
 pub mod old_events;
 pub mod retention;
+pub mod retirement;
 pub mod stuck_runs;

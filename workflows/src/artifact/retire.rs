@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 use store::app_artifacts::{self, AppArtifact, Belonging, Uses};
-use store::policies;
+use store::{policies, retirements};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -172,7 +172,14 @@ async fn begin(conn: &mut PgConnection, asked: Withdrawal, told: Told) -> Result
             return Err(Fault::terminal(ErrorCode::VersionInUse.as_str(), in_use(&uses)));
         }
     }
-    deprecate::mark(conn, asked.artifact_id, asked.by, told).await
+    deprecate::mark(conn, asked.artifact_id, asked.by.clone(), told).await?;
+    remember(conn, &asked).await
+}
+
+/// Should this run be gone before its work is done, another is started from this.
+async fn remember(conn: &mut PgConnection, asked: &Withdrawal) -> Result<(), Fault> {
+    let (name, grace, input) = (Withdrawal::NAME, Duration::from_secs(asked.grace_seconds), json!(asked));
+    Ok(retirements::ask(conn, name, asked.artifact_id, &input, grace.as_secs_f64()).await?)
 }
 
 /// Whether it is retired now; not while anything uses it.
@@ -189,6 +196,7 @@ async fn retire(conn: &mut PgConnection, asked: Withdrawal, told: Told) -> Resul
         let why = format!("the artifact is {} and cannot be retired", from.as_str());
         return Err(Fault::needs_operator("state_conflict", why));
     }
+    retirements::forget(conn, Withdrawal::NAME, artifact.id).await?;
     tell(conn, &artifact, EventType::ArtifactRetired, &asked.by, &told).await?;
     Ok(true)
 }

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use sqlx::PgConnection;
 use store::app_versions::{self, Advance, AppVersion};
 use store::policies::{self, Subject};
-use store::version_references;
+use store::{retirements, version_references};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -172,7 +172,9 @@ async fn deprecate(conn: &mut PgConnection, asked: Retirement, told: Told) -> Re
     if VersionAction::Retire.leads(version.status) == Some(VersionStatus::Deprecated) {
         advance(conn, &version, &asked, &told).await?;
     }
-    Ok(())
+    // Should this run be gone before its work is done, another is started from this.
+    let (name, grace, input) = (Retirement::NAME, Duration::from_secs(asked.grace_seconds), json!(asked));
+    Ok(retirements::ask(conn, name, version.id, &input, grace.as_secs_f64()).await?)
 }
 
 /// Whether it is retired now; not while anything refers to it.
@@ -181,6 +183,7 @@ async fn retire(conn: &mut PgConnection, asked: Retirement, told: Told) -> Resul
     if !version_references::of(conn, &version.slug, &version.version).await?.is_empty() {
         return Ok(false);
     }
+    retirements::forget(conn, Retirement::NAME, version.id).await?;
     advance(conn, &version, &asked, &told).await?;
     Ok(true)
 }
