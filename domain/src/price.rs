@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::metering::{ALLOCATION_SECONDS, UsageSource};
+use crate::metering::{ALLOCATION_SECONDS, GPU_SECONDS, SESSION_SECONDS, UsageSource};
 
 /// What a price pays for. Every second of an allocation is paid for once: by a price of capacity, which only allocations
 /// have. What apps count costs on top, as a service, and never again as capacity.
@@ -207,6 +207,13 @@ impl Price {
                 }
             }
         }
+        let seconds = [SESSION_SECONDS, GPU_SECONDS].contains(&self.usage_unit.as_str());
+        if self.usage_source == UsageSource::AppRuntime && seconds && covers.is_none() {
+            refuse(
+                "/covers",
+                "is required: the allocation's price pays for these seconds already. Say service where this is for something else",
+            );
+        }
         if covers.is_some_and(|covers| covers != Covers::of(self.usage_source)) {
             let why = match self.usage_source {
                 UsageSource::Allocation => "must be capacity: that is what an allocation is",
@@ -328,6 +335,12 @@ mod tests {
         let app = price(1, 0, None);
         assert_eq!(app.problems(Some(Covers::Service)), []);
         assert_eq!(app.problems(Some(Covers::Capacity))[0].0, "/covers");
+        assert_eq!(app.problems(None), [], "what apps count themselves is nobody's second");
+        for unit in [SESSION_SECONDS, GPU_SECONDS] {
+            let seconds = Price { usage_unit: unit.into(), ..app.clone() };
+            assert_eq!(seconds.problems(None)[0].0, "/covers", "{unit}");
+            assert_eq!(seconds.problems(Some(Covers::Service)), []);
+        }
         let again = Price { usage_source: UsageSource::Allocation, usage_unit: "gpu_seconds".into(), ..app };
         assert_eq!(again.problems(None)[0].0, "/usage_unit");
     }

@@ -34,6 +34,7 @@ async fn a_plan_tells_what_an_hour_would_cost() {
         let body = json!({
             "usage_source": source, "usage_unit": unit, "model": "per_unit", "amount_minor": amount, "per": 3600,
             "currency": "EUR", "effective_from": "2020-01-01T00:00:00Z",
+            "covers": if source == "allocation" { "capacity" } else { "service" },
         });
         office.platform.http.post(&admin("/prices"), body).await.with(201);
     }

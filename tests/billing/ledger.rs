@@ -3,6 +3,7 @@
 use chrono::TimeDelta;
 use engine::{RunState, Start};
 use serde_json::{Value, json};
+use workflows::billing::accrue::AccrueAllocations;
 use workflows::billing::prove::ProveLedgers;
 use workflows::billing::rollup::RollUpUsage;
 
@@ -29,7 +30,7 @@ async fn read(office: &Office, what: &str) -> Value {
     office.platform.http.acting("viewer").get(&path).await.with(200)
 }
 
-async fn entries(office: &Office) -> Vec<(String, i64)> {
+pub async fn entries(office: &Office) -> Vec<(String, i64)> {
     let ledger = read(office, "ledger?").await;
     let items = ledger["items"].as_array().unwrap().iter();
     items
@@ -37,7 +38,7 @@ async fn entries(office: &Office) -> Vec<(String, i64)> {
         .collect()
 }
 
-fn entry(kind: &str, amount: i64) -> (String, i64) {
+pub fn entry(kind: &str, amount: i64) -> (String, i64) {
     (kind.to_owned(), amount)
 }
 
@@ -85,6 +86,13 @@ async fn money_that_comes_in_is_an_entry_and_ends_a_low_balance() {
     let balance = read(&office, "balance?").await;
     assert_eq!((&balance["balance_minor"], &balance["is_low"]), (&json!(9_985), &json!(false)));
     assert_eq!(told(&office, "billing.ledger_posted").await, 2);
+    assert_eq!(told(&office, "billing.low_balance").await, 1);
+    // Low once more is told once more, and only once.
+    for id in ["b", "c"] {
+        office.tell(&[office.event(id, 10_000).await]).await.with(200);
+        rolled_up(&office).await;
+        assert_eq!(told(&office, "billing.low_balance").await, 2, "{id}");
+    }
     office.run(&ProveLedgers {}).await;
     let audited: i64 = sqlx::query_scalar(
         "select count(*) from audit where action = 'create_credit' and result = 'succeeded'",
@@ -224,6 +232,49 @@ async fn an_app_cannot_charge_for_the_seconds_of_an_allocation_again() {
     });
     let refused = office.platform.http.post(&admin("/prices"), body).await.with(400);
     assert_eq!(refused["details"]["errors"][0]["pointer"], "/covers");
+    let of = |source: &str, unit: &str| {
+        json!({
+            "usage_source": source, "usage_unit": unit, "model": "per_unit", "amount_minor": 1, "per": 1, "currency": "EUR",
+            "effective_from": "2020-01-01T00:00:00Z",
+        })
+    };
+    let http = &office.platform.http;
+    http.post(&admin("/prices"), of("allocation", "allocation_seconds")).await.with(201);
+    for unit in ["session_seconds", "gpu_seconds"] {
+        let refused = http.post(&admin("/prices"), of("app_runtime", unit)).await.with(400);
+        assert_eq!(
+            refused["details"]["errors"][0]["pointer"], "/covers",
+            "{unit}: it must be said what it is for"
+        );
+    }
+    // An instance runs on the allocation: its seconds are counted, and paid for once.
+    let charged = async || -> Vec<String> {
+        office.later(30).await;
+        office.beat(true).await;
+        office.later(30).await;
+        office.beat(true).await;
+        office.run(&AccrueAllocations {}).await;
+        rolled_up(&office).await;
+        let ledger = read(&office, "ledger?limit=200&").await;
+        let units = ledger["items"].as_array().unwrap().iter();
+        let mut units: Vec<String> =
+            units.map(|one| one["usage_unit"].as_str().unwrap().to_owned()).collect();
+        units.sort();
+        units.dedup();
+        units
+    };
+    let mut conn = office.platform.story.pool.acquire().await.unwrap();
+    store::meters::open(&mut conn, office.instance, "c-meter").await.unwrap();
+    drop(conn);
+    assert_eq!(charged().await, ["allocation_seconds"]);
+    let counted = office.records("&usage_source=app_runtime&limit=200").await;
+    assert!(counted.iter().any(|(unit, _)| unit == "gpu_seconds"), "{counted:?}");
+    let mut service = of("app_runtime", "gpu_seconds");
+    service["covers"] = json!("service");
+    service["rerate"] = json!(true);
+    let made = http.post(&admin("/prices"), service).await.with(201);
+    office.platform.succeeds(made["workflow"]["id"].as_str().unwrap().parse().unwrap()).await;
+    assert_eq!(charged().await, ["allocation_seconds", "gpu_seconds"], "a service on top, where it is said");
     let direct = sqlx::query(
         "insert into prices (id, version, usage_source, usage_unit, covers, rate, currency, effective_from, created_by)
          values (gen_random_uuid(), 1, 'app_runtime', 'gpu_seconds', 'capacity', '{}', 'EUR', now(), gen_random_uuid())",
