@@ -39,10 +39,12 @@ pub async fn node_reported(conn: &mut PgConnection, node: Uuid, running: &[Uuid]
         r#"select m.subject_id, m.org_id, m.project_id, m.metered_until, m.running, m.pending_from, m.seconds, m.gpu_seconds,
                   m.correlation_id, i.id as "app_instance_id?", i.allocation_id, i.app_slug as "app_slug?",
                   i.operating_mode as "operating_mode?", i.control_plane_scope as "control_plane_scope?",
-                  i.runtime_backend as "runtime_backend?",
+                  i.runtime_backend as "runtime_backend?", control_plane_component(v.manifest) as "component?",
                   coalesce((i.resources ->> 'gpu_count')::bigint, 0) as "gpus!", engine.now() as "now!",
                   i.id = any($2) as "runs!", false as "ended!"
            from meters m join app_instances i on i.id = m.subject_id join allocations a on a.id = i.allocation_id
+           left join apps p on p.slug = i.app_slug
+           left join app_versions v on v.app_id = p.id and v.version = i.version
            where m.kind = 'instance' and m.closed_at is null and a.node_id = $1
            order by m.subject_id for update of m"#,
         node,
@@ -61,10 +63,12 @@ pub async fn close(conn: &mut PgConnection, instance: Uuid) -> sqlx::Result<()> 
         r#"select m.subject_id, m.org_id, m.project_id, m.metered_until, m.running, m.pending_from, m.seconds, m.gpu_seconds,
                   m.correlation_id, i.id as "app_instance_id?", i.allocation_id, i.app_slug as "app_slug?",
                   i.operating_mode as "operating_mode?", i.control_plane_scope as "control_plane_scope?",
-                  i.runtime_backend as "runtime_backend?",
+                  i.runtime_backend as "runtime_backend?", control_plane_component(v.manifest) as "component?",
                   coalesce((i.resources ->> 'gpu_count')::bigint, 0) as "gpus!", engine.now() as "now!",
                   m.running as "runs!", true as "ended!"
            from meters m join app_instances i on i.id = m.subject_id
+           left join apps p on p.slug = i.app_slug
+           left join app_versions v on v.app_id = p.id and v.version = i.version
            where m.subject_id = $1 and m.kind = 'instance' and m.closed_at is null for update of m"#,
         instance
     )
@@ -96,6 +100,7 @@ pub async fn accrue(conn: &mut PgConnection, after: Option<Uuid>, limit: i64) ->
         r#"select m.subject_id, m.org_id, m.project_id, m.metered_until, m.running, m.pending_from, m.seconds, m.gpu_seconds,
                   m.correlation_id, null::uuid as "app_instance_id?", a.id as "allocation_id?", null as "app_slug?",
                   null as "operating_mode?", null as "control_plane_scope?", null as "runtime_backend?",
+                  null as "component?",
                   greatest(a.gpu_count, 1)::bigint as "gpus!", coalesce(a.released_at, engine.now()) as "now!",
                   n.status <> 'unavailable' as "runs!", a.released_at is not null as "ended!"
            from meters m join allocations a on a.id = m.subject_id join nodes n on n.id = a.node_id
@@ -128,6 +133,7 @@ struct Row {
     operating_mode: Option<String>,
     control_plane_scope: Option<String>,
     runtime_backend: Option<String>,
+    component: Option<String>,
     gpus: i64,
     now: DateTime<Utc>,
     runs: bool,
@@ -155,7 +161,7 @@ impl Row {
                 operating_mode: self.operating_mode.clone(),
                 control_plane_scope: self.control_plane_scope.clone(),
                 runtime_backend: self.runtime_backend.clone(),
-                control_plane_component: None,
+                control_plane_component: self.component.clone(),
             },
             usage_source,
             usage_unit: unit.to_owned(),

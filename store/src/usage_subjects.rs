@@ -23,7 +23,8 @@ pub async fn of(
 ) -> sqlx::Result<Vec<UsageSubject>> {
     let rows = sqlx::query!(
         r#"select i.id, i.org_id, i.project_id, i.allocation_id, i.app_slug, i.operating_mode, i.control_plane_scope,
-                  i.runtime_backend, v.manifest #> '{version,metering}' as "metering: Json<Metering>"
+                  i.runtime_backend, v.manifest #> '{version,metering}' as "metering: Json<Metering>",
+                  control_plane_component(v.manifest) as component
            from app_instances i
            left join apps a on a.slug = i.app_slug
            left join app_versions v on v.app_id = a.id and v.version = i.version
@@ -44,7 +45,7 @@ pub async fn of(
             operating_mode: Some(row.operating_mode),
             control_plane_scope: Some(row.control_plane_scope),
             runtime_backend: Some(row.runtime_backend),
-            control_plane_component: None,
+            control_plane_component: row.component,
         };
         let metering = row.metering.map(|Json(metering)| metering);
         subjects.push(UsageSubject { instance: row.id, of, metering });
