@@ -43,4 +43,7 @@ pub struct TraceEntry {
     /// Who asked.
     pub actor_id: Option<Uuid>,
     pub finished_at: Option<DateTime<Utc>>,
+    /// Of usage: how much of the unit that `name` is was recorded within the hour.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quantity: Option<i64>,
 }

@@ -96,6 +96,34 @@ async fn a_deployment_is_traced_from_its_request_to_its_events() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_long_lived_instance_used_is_told_by_the_hour() {
+    let story = Story::new().await;
+    let http = Http::over(&story).await;
+    sqlx::raw_sql(
+        "insert into usage_records (id, org_id, project_id, app_instance_id, usage_source, usage_unit, quantity, occurred_at,
+             window_start, window_end, correlation_id, source, event_id, recorded_at)
+         select gen_random_uuid(), '00000000-0000-0000-0000-00000000000a', '00000000-0000-0000-0000-000000000001',
+             '00000000-0000-0000-0000-000000000001', 'app_runtime', unit, 60, at, at, at + interval '1 minute', 'c-trace',
+             '/' || unit, n::text, at + interval '2 seconds'
+         from generate_series(0, 60 * 30 - 1) n, unnest(array['gpu_seconds', 'session_seconds']) unit,
+             lateral (select timestamptz '2026-01-01T00:30:00Z' + n * interval '1 minute' as at) told",
+    )
+    .execute(&story.pool)
+    .await
+    .unwrap();
+    let all = whole(&http, 200).await;
+    assert_eq!(all.len(), 2 * 31, "of each unit one entry an hour");
+    let quantities: Vec<i64> = all.iter().map(|entry| entry["quantity"].as_i64().unwrap()).collect();
+    assert_eq!(quantities[..4], [1800, 1800, 3600, 3600]);
+    assert_eq!(quantities.iter().sum::<i64>(), 2 * 60 * 60 * 30);
+    assert!(words(&all, "at").is_sorted());
+    for limit in [1, 3, 7] {
+        assert_eq!(whole(&http, limit).await, all, "pages of {limit}");
+    }
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_id_used_in_two_projects_shows_each_its_own() {
     let story = Story::new().await;
     let http = Http::over(&story).await;
@@ -107,6 +135,7 @@ async fn an_id_used_in_two_projects_shows_each_its_own() {
     for (who, at) in [("project-admin", 1_u128), ("neighbour", 2)] {
         let all = whole(&http.acting(who), 50).await;
         assert_eq!(words(&all, "project_id"), [Uuid::from_u128(at).to_string()]);
+        assert_eq!(words(&all, "kind"), ["audit"], "what came over no connection is no request");
     }
     assert_eq!(whole(&http.acting("owner"), 50).await.len(), 2);
     // Whoever may not read the audit log does not read it here.

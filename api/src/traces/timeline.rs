@@ -81,6 +81,7 @@ async fn source(
         workflow_id: row.run_id,
         actor_id: row.actor_id,
         finished_at: row.finished_at,
+        quantity: row.quantity,
     };
     Ok(rows.into_iter().map(shown).collect())
 }
@@ -110,6 +111,7 @@ fn runs(kind: TraceKind, rows: Vec<inspect::Traced>) -> Vec<TraceEntry> {
         workflow_id: Some(row.run_id),
         actor_id: None,
         finished_at: row.finished_at,
+        quantity: None,
     };
     rows.into_iter().map(shown).collect()
 }
