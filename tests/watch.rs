@@ -2,6 +2,8 @@
 
 mod deploy;
 mod metrics;
+mod retirement;
+mod silence;
 mod stuck;
 
 use axum::body::{Body, to_bytes};
@@ -10,7 +12,7 @@ use axum::http::Request;
 use crate::http::Http;
 
 /// The page of metrics as Prometheus reads it.
-async fn scraped(http: &Http) -> String {
+pub async fn scraped(http: &Http) -> String {
     let response = http.open(Request::get("/metrics").body(Body::empty()).unwrap()).await;
     assert_eq!(response.status(), 200);
     let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();

@@ -50,3 +50,20 @@ pub async fn forget(conn: &mut PgConnection, unseen_seconds: f64) -> sqlx::Resul
     .await
     .map(drop)
 }
+
+/// Where the last look stopped; `None` where it saw everything.
+pub async fn stopped_at(conn: &mut PgConnection) -> sqlx::Result<Option<Uuid>> {
+    let before =
+        sqlx::query_scalar!("select before from stuck_run_looks for update").fetch_optional(conn).await?;
+    Ok(before.flatten())
+}
+
+pub async fn stop_at(conn: &mut PgConnection, before: Option<Uuid>) -> sqlx::Result<()> {
+    sqlx::query!(
+        "insert into stuck_run_looks (before) values ($1) on conflict (one) do update set before = excluded.before",
+        before
+    )
+    .execute(conn)
+    .await
+    .map(drop)
+}

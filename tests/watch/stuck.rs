@@ -9,7 +9,7 @@ use engine::{Engine, RunState, Start, Workers};
 use serde_json::{Value, json};
 use store::stuck_runs::{self, Seen};
 use uuid::Uuid;
-use workflows::reconcilers::stuck_runs::WatchRuns;
+use workflows::reconcilers::stuck_runs::{WatchRuns, tell_stuck};
 
 use super::scraped;
 use crate::http::Http;
@@ -69,7 +69,7 @@ async fn a_run_that_needs_a_person_is_told_once_until_it_sticks_again() {
     story.settles(kept).await;
     story.rest().await;
 
-    assert_eq!(look(&story).await, json!({ "stuck": 2, "told": 2 }));
+    assert_eq!(look(&story).await, json!({ "stuck": 2, "told": 2, "more": false }));
     let mut found = told(&story).await;
     found.sort_by_key(|(_, correlation, ..)| correlation.clone());
     let one = |run: Uuid, correlation: &str, project, code: &str| {
@@ -80,7 +80,11 @@ async fn a_run_that_needs_a_person_is_told_once_until_it_sticks_again() {
         [one(kept, "c-kept", Uuid::nil(), "undo_failed"), one(odd, "c-odd", EXAMPLE, "retries_exhausted")],
         "what an operator paused is known to somebody"
     );
-    assert_eq!(look(&story).await, json!({ "stuck": 2, "told": 0 }), "a second look tells nothing new");
+    assert_eq!(
+        look(&story).await,
+        json!({ "stuck": 2, "told": 0, "more": false }),
+        "a second look tells nothing new"
+    );
     let page = scraped(&http).await;
     assert!(page.contains("gpuaas_engine_stuck_runs{cause=\"undo_failed\"} 1.0"), "{page}");
 
@@ -98,7 +102,7 @@ async fn a_run_that_needs_a_person_is_told_once_until_it_sticks_again() {
     story.rest().await;
     assert_eq!(
         look(&story).await,
-        json!({ "stuck": 2, "told": 0 }),
+        json!({ "stuck": 2, "told": 0, "more": false }),
         "it never went on, so it is the same time"
     );
 
@@ -106,12 +110,46 @@ async fn a_run_that_needs_a_person_is_told_once_until_it_sticks_again() {
     story.ask("retry", odd).await.unwrap();
     assert_eq!(story.ends(odd).await, RunState::Succeeded);
     story.rest().await;
-    assert_eq!(look(&story).await, json!({ "stuck": 1, "told": 0 }));
+    assert_eq!(look(&story).await, json!({ "stuck": 1, "told": 0, "more": false }));
     story.advance(Duration::from_secs(601)).await;
     look(&story).await;
     let known: Vec<Uuid> =
         sqlx::query_scalar("select run_id from stuck_runs").fetch_all(&story.pool).await.unwrap();
     assert_eq!(known, [kept], "what goes on is forgotten, so that the next time is told");
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn however_many_do_not_advance_each_is_told_though_one_look_sees_a_few() {
+    let mut story = Story::new().await;
+    story.world.trouble("odd", [Trouble::NeedsOperator, Trouble::NeedsOperator, Trouble::NeedsOperator]);
+    let mut stuck = Vec::new();
+    for _ in 0..3 {
+        let run = story.start([touch("odd")]).await;
+        story.settles(run).await;
+        stuck.push(run.to_string());
+    }
+    story.rest().await;
+    let mut looks = Vec::new();
+    for _ in 0..4 {
+        let mut tx = story.pool.begin().await.unwrap();
+        let look = tell_stuck(&mut tx, 1).await.unwrap();
+        tx.commit().await.unwrap();
+        looks.push((look.stuck, look.told, look.more));
+    }
+    assert_eq!(looks, [(1, 1, true), (1, 1, true), (1, 1, true), (0, 0, false)]);
+    let mut found: Vec<String> = told(&story).await.into_iter().map(|(run, ..)| run).collect();
+    found.sort();
+    stuck.sort();
+    assert_eq!(found, stuck);
+    let mut tx = story.pool.begin().await.unwrap();
+    let look = tell_stuck(&mut tx, 5).await.unwrap();
+    assert_eq!(
+        (look.stuck, look.told, look.more),
+        (3, 0, false),
+        "then it begins anew, and tells nothing twice"
+    );
+    drop(tx);
     story.end().await;
 }
 

@@ -26,17 +26,22 @@ pub const MINUTELY: Schedule =
 const PATIENCE: Duration = Duration::from_secs(50);
 /// A run that is tried by itself every few minutes, and sticks each time, sticks once.
 const GOES_ON_AFTER: Duration = Duration::from_secs(600);
-/// As many as one look deals with, the newest first; the metrics count all of them.
-const MOST: i64 = 1000;
+/// As many as one transaction deals with, the newest first, and how many of them one look has. Where it stops, the next goes
+/// on; the metrics count all of them.
+const MOST: i64 = 500;
+const PIECES: u32 = 10;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct WatchRuns {}
 
 /// What one look found.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct Look {
-    stuck: usize,
-    told: usize,
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub struct Look {
+    pub stuck: usize,
+    pub told: usize,
+    /// Whether it stopped before it saw everything.
+    #[serde(default)]
+    pub more: bool,
 }
 
 impl Workflow for WatchRuns {
@@ -46,14 +51,26 @@ impl Workflow for WatchRuns {
     type Env = Env;
 
     async fn run(&self, run: &mut Run<Env>) -> Result<(), Halt> {
-        let look: Look = run.transact("tell_stuck", |conn| Box::pin(tell_stuck(conn))).await?;
-        run.output(&json!({ "stuck": look.stuck, "told": look.told })).await
+        let mut all = Look::default();
+        for piece in 0..PIECES {
+            let look: Look =
+                run.transact_for("tell_stuck", piece, |conn| Box::pin(tell_stuck(conn, MOST))).await?;
+            all = Look { stuck: all.stuck + look.stuck, told: all.told + look.told, more: look.more };
+            if !look.more {
+                break;
+            }
+        }
+        run.output(&json!({ "stuck": all.stuck, "told": all.told, "more": all.more })).await
     }
 }
 
-async fn tell_stuck(conn: &mut PgConnection) -> Result<Look, Fault> {
-    let filter = RunFilter { stuck: true, limit: MOST, ..RunFilter::default() };
+/// The next that are stuck, from where the last look stopped.
+pub async fn tell_stuck(conn: &mut PgConnection, most: i64) -> Result<Look, Fault> {
+    let before = stuck_runs::stopped_at(conn).await?;
+    let filter = RunFilter { stuck: true, before, limit: most, ..RunFilter::default() };
     let found = runs(conn, &filter).await?;
+    let more = i64::try_from(found.len()).is_ok_and(|found| found >= most);
+    stuck_runs::stop_at(conn, found.last().map(|run| run.id).filter(|_| more)).await?;
     let seen: Vec<Seen> = found.iter().filter_map(seen).collect();
     stuck_runs::forget(conn, GOES_ON_AFTER.as_secs_f64()).await?;
     let mut told = stuck_runs::look(conn, &seen, PATIENCE.as_secs_f64()).await?;
@@ -61,7 +78,7 @@ async fn tell_stuck(conn: &mut PgConnection) -> Result<Look, Fault> {
     for run in found.iter().filter(|run| told.binary_search(&run.id).is_ok()) {
         outbox::insert(conn, &event(run)).await?;
     }
-    Ok(Look { stuck: seen.len(), told: told.len() })
+    Ok(Look { stuck: seen.len(), told: told.len(), more })
 }
 
 fn seen(run: &RunView) -> Option<Seen> {
