@@ -9,7 +9,7 @@ use workflows::sequencer::number_all;
 
 use crate::http::project;
 use crate::support::docker::PORT;
-use crate::support::platform::{Platform, profile};
+use crate::support::platform::{Platform, id_of, profile};
 
 /// What was told of an instance, as `type`, or `type of operation` where something failed.
 async fn told(platform: &Platform, id: Uuid) -> Vec<String> {
@@ -73,6 +73,32 @@ async fn every_lifecycle_is_told_as_the_contract_says() {
     assert_eq!(
         told(&platform, broken).await,
         ["requested", "deploying", "failed deploy failed", "deploying", "running"]
+    );
+
+    // The node cannot remove it: that is told, and so is that it went when it was asked again.
+    driver.will_keep(5);
+    let path = project(&format!("/app-instances/{broken}/decommission"));
+    let end = id_of(&platform.http.post(&path, json!({})).await.with(202)["workflow"]);
+    assert_eq!(platform.story.settles(end).await, RunState::Paused);
+    platform.http.post(&project(&format!("/workflows/{end}/retry")), json!({})).await.with(202);
+    platform.succeeds(end).await;
+    assert_eq!(
+        told(&platform, broken).await[5..],
+        ["decommission_requested", "failed decommission decommissioning", "decommissioned"]
+    );
+
+    // It takes the place of a deployment that hangs, which then tells nothing more.
+    driver.will(SimulatedFault::Hang);
+    let (hanging, run) = platform.deploy_version(allocation, &old, 1).await;
+    platform.story.until(run, &[RunState::Waiting]).await;
+    let path = project(&format!("/app-instances/{hanging}/decommission"));
+    platform.http.post(&path, json!({})).await.with(202);
+    driver.release(1);
+    platform.decommission(hanging).await;
+    assert_eq!(platform.story.ends(run).await, RunState::Cancelled);
+    assert_eq!(
+        told(&platform, hanging).await,
+        ["requested", "deploying", "decommission_requested", "decommissioned"]
     );
 
     let all: Vec<i64> = sqlx::query_scalar("select seq from outbox where project_id = $1 order by seq")

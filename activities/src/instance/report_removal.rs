@@ -1,13 +1,13 @@
-//! Says on the instance that its node cannot take the workload away. The first try fails, so that the run rests where people
+//! Says on the instance, and tells, that its node cannot take the workload away. The first try fails, so that the run rests where people
 //! look for what is stuck; tried again, slowly by itself or at once by an operator, it lets the run ask the node anew.
 
-use domain::StatusReason;
+use domain::{EventType, StatusReason};
 use engine::{Activity, Call, Fault, Retry};
 use serde::{Deserialize, Serialize};
 use store::app_instances::{self, Why};
 use uuid::Uuid;
 
-use super::held;
+use super::{held, tell, thread};
 use crate::Env;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -30,6 +30,7 @@ impl Activity for ReportFailedRemoval {
         held(&mut tx, self.instance).await?;
         let why = Why { reason: StatusReason::TaskRejected, message: self.trouble.clone() };
         app_instances::note_reason(&mut tx, self.instance, &why).await?;
+        tell(&mut tx, self.instance, EventType::InstanceFailed, "decommission", thread(call)).await?;
         tx.commit().await?;
         Err(Fault::retry("removal_failed", self.trouble.clone()))
     }
