@@ -15,6 +15,7 @@ use workflows::billing::accrue::AccrueAllocations;
 use super::office::Office;
 use crate::http::{admin, project};
 use crate::lifecycle::{let_time_pass, wait_for};
+use crate::support::agent::RunningAgent;
 use crate::support::database::TestDatabase;
 use crate::support::docker::PORT;
 use crate::support::platform::{Platform, profile};
@@ -47,13 +48,16 @@ async fn seconds_count_between_reports_that_both_showed_it_running() {
     let (session, gpu) = sums(&office.records("").await);
     assert!((30..=32).contains(&session), "{session}");
     assert_eq!(gpu, 2 * session);
+    for record in office.usage("").await["items"].as_array().unwrap() {
+        assert_eq!(record["control_plane_component"], "main", "{record:#}");
+    }
     close(&office).await;
     assert_eq!(sums(&office.records("").await).0, session, "closed twice is closed once");
     office.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restarted_agent_costs_nothing_and_a_lost_node_is_not_billed() {
+async fn a_node_that_was_away_is_not_billed_for_it_and_old_news_change_nothing() {
     let office = Office::open().await;
     open(&office).await;
     office.later(50).await;
@@ -148,11 +152,48 @@ async fn windows_are_taken_for_rating_as_far_as_they_fit_into_memory() {
     .unwrap();
     for expected in [1, 1, 1, 0] {
         let mut tx = pool.begin().await.unwrap();
-        let taken = open_windows::take(&mut tx, 500).await.unwrap();
+        let taken = open_windows::due(&mut tx, 500).await.unwrap();
+        open_windows::take(&mut tx, &taken).await.unwrap();
         assert_eq!(taken.len(), expected, "two windows hold too much, and one too large is taken by itself");
         tx.commit().await.unwrap();
     }
     office.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restarted_agent_costs_nothing_and_counts_on() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
+    platform.succeeds(run).await;
+    let (node, folder) = (agent.id, agent.kill().await);
+    let reports: i64 = sqlx::query_scalar("select report_sequence from nodes where id = $1")
+        .bind(node)
+        .fetch_one(&platform.story.pool)
+        .await
+        .unwrap();
+    platform.story.advance(std::time::Duration::from_secs(20)).await;
+    let agent = RunningAgent::again(&platform.http, folder, &driver);
+    platform
+        .story
+        .until_true(
+            "the agent that was started again has reported",
+            "select report_sequence > ($2::text[])[1]::bigint from nodes where id = $1",
+            node,
+            &[&reports.to_string()],
+        )
+        .await;
+    platform.story.advance(std::time::Duration::from_secs(20)).await;
+    platform.decommission(id).await;
+    let path = format!("/api/v1/billing/usage?app_instance_id={id}");
+    let usage = platform.http.acting("viewer").get(&path).await.with(200);
+    let items =
+        usage["items"].as_array().unwrap().iter().filter(|one| one["usage_unit"] == "session_seconds");
+    let session: i64 = items.map(|one| one["quantity"].as_i64().unwrap()).sum();
+    assert!((40..=70).contains(&session), "counted across the restart, and once: {session}");
+    agent.end().await;
+    platform.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! Random usage, told late, twice and out of order; prices that change, also for the past; a rollup that is killed wherever
+//! Random usage of instances and allocations, told late, twice, out of order and by clocks that are wrong; prices that change, also for the past; a rollup that is killed wherever
 //! it goes: after each, the ledger is to the minor unit what a page of arithmetic says. A failing seed says its number.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +23,12 @@ use crate::support::slow::short_or_slow;
 use crate::support::story::{Story, quick};
 
 const MINUTES: i64 = 50;
+/// Two instances, then two allocations.
+const THINGS: usize = 4;
+
+fn source(thing: usize) -> UsageSource {
+    if thing < 2 { UsageSource::AppRuntime } else { UsageSource::Allocation }
+}
 
 /// Two days around the turn of a month, so that series end and begin.
 fn minute(number: i64) -> DateTime<Utc> {
@@ -34,16 +40,16 @@ fn minute(number: i64) -> DateTime<Utc> {
 struct Model {
     project: Uuid,
     unit: String,
-    instances: [Uuid; 2],
+    things: [Uuid; THINGS],
     prices: Vec<Price>,
-    /// Event to instance, minute and quantity: whoever comes first.
+    /// Event to thing, minute and quantity: whoever comes first.
     events: BTreeMap<u32, (usize, i64, i64)>,
     /// Minutes that hold something nobody has rated.
     open: BTreeSet<i64>,
-    /// Instance and minute to quantity and price, as last rated.
+    /// Thing and minute to quantity and price, as last rated.
     rated: BTreeMap<(usize, i64), (i64, Option<usize>)>,
-    /// Minutes that somebody asked to be rated again.
-    again: BTreeSet<i64>,
+    /// Minutes of instances or of allocations that somebody asked to be rated again.
+    again: BTreeSet<(UsageSource, i64)>,
 }
 
 impl Model {
@@ -51,7 +57,7 @@ impl Model {
         Model {
             project: Uuid::from_u128(0x1000_0000 + u128::from(seed)),
             unit: format!("tokens_{seed}"),
-            instances: [1, 2].map(|n: u128| Uuid::from_u128((u128::from(seed) << 32) + n)),
+            things: [1, 2, 3, 4].map(|n: u128| Uuid::from_u128((u128::from(seed) << 32) + n)),
             prices: Vec::new(),
             events: BTreeMap::new(),
             open: BTreeSet::new(),
@@ -60,25 +66,28 @@ impl Model {
         }
     }
 
-    fn record(&self, id: u32, (instance, at, quantity): (usize, i64, i64)) -> NewRecord {
+    /// What was used at this second, by whatever clock it was told.
+    fn record(&self, id: u32, (thing, second, quantity): (usize, i64, i64)) -> NewRecord {
+        let occurred_at = minute(0) + chrono::TimeDelta::seconds(second);
+        let (own, id_of_it) = (source(thing), self.things[thing]);
         NewRecord {
             id: Uuid::now_v7(),
             of: Attribution {
                 org_id: self.project,
                 project_id: self.project,
-                app_instance_id: Some(self.instances[instance]),
-                allocation_id: None,
-                app_slug: Some("writer".into()),
+                app_instance_id: (own == UsageSource::AppRuntime).then_some(id_of_it),
+                allocation_id: (own == UsageSource::Allocation).then_some(id_of_it),
+                app_slug: (own == UsageSource::AppRuntime).then(|| "writer".into()),
                 operating_mode: None,
                 control_plane_scope: None,
                 runtime_backend: None,
                 control_plane_component: None,
             },
-            usage_source: UsageSource::AppRuntime,
+            usage_source: own,
             usage_unit: self.unit.clone(),
             quantity,
-            occurred_at: minute(at),
-            window: Window { start: minute(at), end: minute(at + 1) },
+            occurred_at,
+            window: Window::of(occurred_at, 60),
             correlation_id: "c-model".into(),
             reference_id: None,
             metadata: json!({}),
@@ -91,31 +100,33 @@ impl Model {
     /// somebody asked.
     fn roll_up(&mut self) {
         for at in std::mem::take(&mut self.open) {
-            let again = self.again.remove(&at);
-            for instance in 0..2 {
-                let events = self.events.values().filter(|(of, when, _)| (*of, *when) == (instance, at));
+            for thing in 0..THINGS {
+                let again = self.again.contains(&(source(thing), at));
+                let events = self.events.values().filter(|(of, when, _)| (*of, *when) == (thing, at));
                 let quantity: i64 = events.map(|(_, _, quantity)| quantity).sum();
                 if quantity > 0 {
-                    let had = self.rated.get(&(instance, at)).and_then(|(_, price)| *price);
-                    let price = had.filter(|_| !again).or_else(|| self.price_at(at));
-                    self.rated.insert((instance, at), (quantity, price));
+                    let had = self.rated.get(&(thing, at)).and_then(|(_, price)| *price);
+                    let price = had.filter(|_| !again).or_else(|| self.price_at(source(thing), at));
+                    self.rated.insert((thing, at), (quantity, price));
                 }
             }
+            self.again.retain(|(_, asked)| *asked != at);
         }
     }
 
     /// The one that began last; of two that began at once, the later version.
-    fn price_at(&self, at: i64) -> Option<usize> {
-        let begun = self.prices.iter().enumerate().filter(|(_, price)| price.effective_from <= minute(at));
+    fn price_at(&self, of: UsageSource, at: i64) -> Option<usize> {
+        let fits = |price: &Price| price.usage_source == of && price.effective_from <= minute(at);
+        let begun = self.prices.iter().enumerate().filter(|(_, price)| fits(price));
         begun.max_by_key(|(_, price)| (price.effective_from, price.version)).map(|(place, _)| place)
     }
 
     fn owed(&self) -> i64 {
         let mut series: BTreeMap<(usize, usize, bool), i64> = BTreeMap::new();
-        for ((instance, at), (quantity, price)) in &self.rated {
+        for ((thing, at), (quantity, price)) in &self.rated {
             if let Some(price) = price {
                 let february = *at >= 20;
-                *series.entry((*instance, *price, february)).or_default() += quantity;
+                *series.entry((*thing, *price, february)).or_default() += quantity;
             }
         }
         series.iter().map(|((_, price, _), quantity)| naive_cost(&self.prices[*price].rate, *quantity)).sum()
@@ -193,19 +204,20 @@ impl Play {
                 for _ in 0..rng.random_range(1..20) {
                     // Few ids, so that many are told again, and then with other contents.
                     let id = rng.random_range(0..400);
-                    let told =
-                        (rng.random_range(0..2), rng.random_range(0..MINUTES), rng.random_range(1..60));
-                    batch.push((id, told));
+                    // A clock may be wrong by more than a window.
+                    let second = rng.random_range(0..MINUTES) * 60 + rng.random_range(-90..90);
+                    batch.push((id, (rng.random_range(0..THINGS), second, rng.random_range(1..60))));
                 }
                 batch.sort_by_key(|(id, _)| *id);
                 batch.dedup_by_key(|(id, _)| *id);
                 let records: Vec<NewRecord> =
                     batch.iter().map(|(id, told)| model.record(*id, *told)).collect();
                 usage_records::add(&mut conn, &records).await.unwrap();
-                for (id, told) in batch {
+                for (id, (thing, second, quantity)) in batch {
                     if let std::collections::btree_map::Entry::Vacant(slot) = model.events.entry(id) {
-                        slot.insert(told);
-                        model.open.insert(told.1);
+                        let at = second.div_euclid(60);
+                        slot.insert((thing, at, quantity));
+                        model.open.insert(at);
                     }
                 }
             }
@@ -215,10 +227,11 @@ impl Play {
             }
             act => {
                 let from = rng.random_range(-5..MINUTES);
+                let usage_source = source(rng.random_range(0..THINGS));
                 let price = Price {
                     id: Uuid::now_v7(),
                     version: 1,
-                    usage_source: UsageSource::AppRuntime,
+                    usage_source,
                     usage_unit: model.unit.clone(),
                     app_slug: None,
                     sku: None,
@@ -228,12 +241,13 @@ impl Play {
                 let made = prices::insert(&mut conn, &price, "EUR", Uuid::nil()).await.unwrap();
                 model.prices.push(made.price);
                 if act == 9 {
-                    let (usage_source, usage_unit) = (UsageSource::AppRuntime, model.unit.clone());
+                    let usage_unit = model.unit.clone();
                     self.run(&RerateUsage { usage_source, usage_unit, from: minute(from) }).await;
+                    let of_it = |(thing, at): &(usize, i64)| source(*thing) == usage_source && *at >= from;
                     let asked: Vec<i64> =
-                        model.rated.keys().map(|(_, at)| *at).filter(|at| *at >= from).collect();
+                        model.rated.keys().filter(|key| of_it(key)).map(|(_, at)| *at).collect();
                     model.open.extend(&asked);
-                    model.again.extend(&asked);
+                    model.again.extend(asked.iter().map(|at| (usage_source, *at)));
                     model.roll_up();
                 }
             }

@@ -7,6 +7,7 @@ use chrono::{TimeZone, Utc};
 use domain::UsageSource;
 use engine::Engine;
 use engine::testing::{Check, check_workflow};
+use store::rating;
 use workflows::billing::prove::ProveLedgers;
 use workflows::billing::rerate::RerateUsage;
 use workflows::billing::rollup::RollUpUsage;
@@ -38,11 +39,16 @@ async fn rating_again_survives_being_struck_anywhere() {
             usage_unit: "tokens".into(),
             from: Utc.with_ymd_and_hms(2026, 1, 1, 0, 0, 0).unwrap(),
         },
-        fresh_env: used,
+        fresh_env: rated_and_repriced,
         leftovers: ledger,
         while_waiting: let_time_pass,
     })
     .await;
+    let reversals: i64 = sqlx::query_scalar("select count(*) from ledger_entries where kind = 'reversal'")
+        .fetch_one(&database.pool())
+        .await
+        .unwrap();
+    assert_eq!(reversals, 6, "three windows of each project went back");
     database.drop().await;
 }
 
@@ -52,11 +58,18 @@ async fn proving_survives_being_struck_anywhere() {
     check_workflow(Check {
         database: database.options.clone(),
         workflow: ProveLedgers {},
-        fresh_env: used,
+        fresh_env: rated,
         leftovers: |_| Vec::new(),
         while_waiting: let_time_pass,
     })
     .await;
+    let told: Vec<Option<serde_json::Value>> = sqlx::query_scalar(
+        "select distinct output from engine.run where kind = 'billing.prove' and state = 'succeeded'",
+    )
+    .fetch_all(&database.pool())
+    .await
+    .unwrap();
+    assert_eq!(told, [Some(serde_json::json!({ "ledgers": 2, "not_read": 0 }))]);
     database.drop().await;
 }
 
@@ -68,7 +81,7 @@ fn used(engine: &Engine) -> Arc<Env> {
              alter table prices disable trigger all;
              delete from ledger_entries; delete from ledger_heads; delete from rated_series; delete from usage_hours;
              delete from usage_windows; delete from open_windows; delete from usage_records; delete from prices;
-             delete from outbox;
+             delete from outbox; delete from unrated_projects;
              insert into prices (id, version, usage_source, usage_unit, covers, rate, currency, effective_from, created_by)
              values ('00000000-0000-0000-0000-0000000000aa', 1, 'app_runtime', 'tokens', 'service',
                  '{\"model\": \"per_unit\", \"amount_minor\": 3, \"per\": 2}', 'EUR', '2026-01-01T00:00:00Z',
@@ -86,6 +99,34 @@ fn used(engine: &Engine) -> Arc<Env> {
     )
     .expect("usage");
     Arc::new(Env::new(engine.clone()))
+}
+
+/// The same, rated and charged.
+fn rated(engine: &Engine) -> Arc<Env> {
+    let env = used(engine);
+    wait_for(async {
+        let mut tx = engine.pool().begin().await?;
+        assert_eq!(rating::post(&mut tx, 500, "c-before").await?.windows, 6);
+        tx.commit().await
+    })
+    .expect("what was rated");
+    env
+}
+
+/// The same, and a cheaper price that began before all of it.
+fn rated_and_repriced(engine: &Engine) -> Arc<Env> {
+    let env = rated(engine);
+    wait_for(
+        sqlx::raw_sql(
+            "insert into prices (id, version, usage_source, usage_unit, covers, rate, currency, effective_from, created_by)
+             values ('00000000-0000-0000-0000-0000000000ab', 2, 'app_runtime', 'tokens', 'service',
+                 '{\"model\": \"per_unit\", \"amount_minor\": 1, \"per\": 1}', 'EUR', '2026-01-01T00:00:00Z',
+                 '00000000-0000-0000-0000-000000000000')",
+        )
+        .execute(engine.pool().bare()),
+    )
+    .expect("a price");
+    env
 }
 
 /// The entries, the balances and what was told; hashes tell of the time, so they are left out.
