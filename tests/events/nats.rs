@@ -176,9 +176,9 @@ async fn a_strangers_message_holds_up_the_project_it_is_under_and_no_other() {
     let story = Story::new().await;
     let server = Server::start().await;
     EventStream::open(&server.settings()).await.unwrap();
-    let client = async_nats::connect(server.url()).await.unwrap();
-    let strange = jetstream::new(client).publish(format!("told.{}", PROJECTS[0]), "no event".into()).await;
-    strange.unwrap().await.unwrap();
+    let stranger = jetstream::new(async_nats::connect(server.url()).await.unwrap());
+    let under = format!("told.{}", PROJECTS[0]);
+    stranger.publish(under, "no event".into()).await.unwrap().await.unwrap();
     for project in PROJECTS {
         tell(&story.pool, project, "first").await;
     }

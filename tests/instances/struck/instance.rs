@@ -78,11 +78,12 @@ async fn nothing_is_left(pool: &PgPool) {
         .await
         .unwrap();
     assert_eq!(open, 0, "no task is left open");
-    let repeated: Vec<String> =
-        sqlx::query_scalar("select type from outbox group by type having count(*) > 1 order by 1")
-            .fetch_all(pool)
-            .await
-            .unwrap();
+    let repeated: Vec<String> = sqlx::query_scalar(
+        "select type from outbox group by type, project_id having count(*) > 1 order by 1",
+    )
+    .fetch_all(pool)
+    .await
+    .unwrap();
     assert_eq!(repeated, [""; 0], "whatever struck, each thing is told once");
 }
 
