@@ -28,7 +28,13 @@ pub async fn detect(simulated: u32) -> Inventory {
         cpu_cores: u32::try_from(cores).unwrap_or(u32::MAX),
         memory_gib: memory_gib(&memory).max(1),
         gpus,
+        machine: Some(machine()),
     }
+}
+
+/// What programs for this machine are made for.
+pub(crate) fn machine() -> String {
+    format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH)
 }
 
 async fn gpus() -> Vec<Gpu> {

@@ -16,6 +16,16 @@ pub struct Inventory {
     #[serde(default)]
     #[schema(max_items = 64)]
     pub gpus: Vec<Gpu>,
+    /// What its programs are made for, such as `linux-x86_64`. Agents of earlier releases do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^[a-z0-9]{1,16}-[a-z0-9_]{1,16}$")]
+    pub machine: Option<String>,
+}
+
+/// The name under which a release of the platform has the program for such a machine. A node that did not tell has what the
+/// releases before were made for.
+pub fn program_for(machine: Option<&str>) -> String {
+    format!("gpuaas-{}", machine.unwrap_or("linux-x86_64"))
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -1,6 +1,7 @@
 //! The kinds of task a node does: a closed list. A kind that is not here is refused, and so is a field.
 
 use chrono::{DateTime, Utc};
+use domain::Digest;
 use domain::manifest::SmokeTest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -103,12 +104,16 @@ impl ReadLogs {
     pub const MOST_BYTES: usize = 128 * 1024;
 }
 
+/// Try another program of the agent, and stay with it if it reports. Where it is had from is not said: it is a release of the
+/// very platform that the node enrolled with. The task's signature covers the digest, so what comes is believed for no other reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SelfUpdate {
     pub version: String,
-    pub url: String,
-    pub digest: String,
+    /// Its name in the release, by [`program_for`](crate::program_for).
+    pub artifact: String,
+    pub digest: Digest,
+    pub size_bytes: u64,
 }
 
 #[derive(Debug, thiserror::Error)]

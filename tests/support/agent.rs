@@ -111,7 +111,8 @@ impl RunningAgent {
             uuid: Some(format!("GPU-{index}")),
             simulated: false,
         });
-        let inventory = Inventory { cpu_cores: 64, memory_gib: 512, gpus: gpus.collect() };
+        let machine = Some(format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH));
+        let inventory = Inventory { cpu_cores: 64, memory_gib: 512, gpus: gpus.collect(), machine };
         let newcomer = Newcomer {
             key: &key,
             address: "127.0.0.1",
