@@ -2,6 +2,7 @@
 //! the engine does, the loops go on.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use crate::journal::{Journal, JournalFault, Verdict};
 use crate::platform::{Now, Platform, PlatformFault};
 use crate::relay::Relay;
 use crate::report;
+use crate::update::Updater;
 use crate::watch::Watch;
 
 /// News of a workload wait so long for others, to be told together.
@@ -37,6 +39,8 @@ pub struct Settings {
     pub longest_beat: Duration,
     /// So many tasks are done at once.
     pub at_once: usize,
+    /// The program that runs, where a supervisor can start another in its place.
+    pub program: Option<PathBuf>,
 }
 
 impl Settings {
@@ -47,6 +51,7 @@ impl Settings {
             longest_pause: Duration::from_secs(15),
             longest_beat: Duration::from_secs(60),
             at_once: 16,
+            program: None,
         }
     }
 }
@@ -77,6 +82,7 @@ struct Inner<D> {
     key: Key,
     platform: Platform,
     relay: Relay,
+    updater: Updater,
     watch: Watch,
     /// Looks at the engine take turns, so that the later one has the higher number.
     looks: Turn<()>,
@@ -97,6 +103,7 @@ impl<D: Driver> Agent<D> {
         }
         let journal = Journal::open(&home.journal())?;
         let relay = Relay::new(&identity)?;
+        let updater = Updater::new(home.clone(), settings.program.clone());
         let platform = Platform::new(identity, key.clone(), Arc::clone(&now))?;
         let (driver, keyring, turns) = (Arc::new(driver), Mutex::new(keyring), Mutex::default());
         let (watch, looks) = (Watch::default(), Turn::default());
@@ -106,6 +113,7 @@ impl<D: Driver> Agent<D> {
             key,
             platform,
             relay,
+            updater,
             watch,
             looks,
             journal,
@@ -117,13 +125,28 @@ impl<D: Driver> Agent<D> {
         Ok(Agent { inner: Arc::new(inner) })
     }
 
-    /// Until `stop`; what is being done then is left to the next start, which finds it in the journal.
+    /// Until `stop`, or until another program is to be tried; what is being done then is left to the next start, which finds
+    /// it in the journal.
     pub async fn run(&self, stop: CancellationToken) {
+        if let Err(fault) = self.inner.settle_update() {
+            tracing::error!(%fault, "what became of an update cannot be told");
+        }
         let (polling, beating) = (self.inner.poll(), self.inner.beat());
         tokio::select! {
             () = stop.cancelled() => {}
+            () = self.inner.updater.staged() => {}
             () = polling => {}
             () = beating => {}
+        }
+    }
+
+    /// Reports, and does nothing else, until the platform has heard one.
+    pub async fn until_heard(&self) {
+        for trouble in 1.. {
+            if self.inner.report().await.is_some() {
+                return;
+            }
+            sleep(self.inner.pause(trouble)).await;
         }
     }
 }
@@ -244,6 +267,8 @@ impl<D: Driver> Inner<D> {
         let doing = Doing {
             driver: &*self.driver,
             relay: &self.relay,
+            platform: &self.platform,
+            updater: &self.updater,
             key: &self.key,
             task: envelope,
             now: (self.now)(),
@@ -300,6 +325,14 @@ impl<D: Driver> Inner<D> {
                 Err(_) => return,
             }
         }
+    }
+
+    /// An update outlives the process that was asked for it, so its task is answered by whoever comes after.
+    fn settle_update(&self) -> Result<(), AgentFault> {
+        if let Some((key, outcome)) = self.updater.decided()? {
+            self.journal.settle(&key, &outcome)?;
+        }
+        Ok(())
     }
 
     async fn beat(&self) {

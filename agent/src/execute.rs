@@ -12,12 +12,16 @@ use uuid::Uuid;
 use crate::authorized_keys;
 use crate::drivers::{Driver, DriverFault, Seen, Told};
 use crate::health;
+use crate::platform::Platform;
 use crate::relay::Relay;
+use crate::update::Updater;
 
 /// What doing a task needs besides the driver.
 pub(crate) struct Doing<'a, D> {
     pub(crate) driver: &'a D,
     pub(crate) relay: &'a Relay,
+    pub(crate) platform: &'a Platform,
+    pub(crate) updater: &'a Updater,
     pub(crate) key: &'a Key,
     pub(crate) task: &'a Envelope,
     pub(crate) now: DateTime<Utc>,
@@ -36,10 +40,9 @@ impl<D: Driver> Doing<'_, D> {
             Task::SshInstallAuthorizedKeys(wanted) => {
                 authorized_keys::install(wanted).map(|()| Output::KeysInstalled)
             }
-            Task::AgentSelfUpdate(_) => Err(DriverFault::new(
-                StatusReason::TaskRejected,
-                format!("this agent does not do {}", task.kind()),
-            )),
+            Task::AgentSelfUpdate(wanted) => {
+                return self.updater.update(self.platform, self.task, wanted, self.told).await;
+            }
         };
         match done {
             Ok(output) => Outcome::Succeeded { output },

@@ -1,12 +1,15 @@
-//! The agent's folder: who it is, its key, which signers it believes, its journal. The key never leaves it.
+//! The agent's folder: who it is, its key, which signers it believes, its journal. The key never leaves it. One process at a
+//! time works with it; the lock is the kernel's, so whoever is killed leaves none behind.
 
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use node_protocol::{Key, KeyFault, Keyring};
 use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +22,14 @@ pub enum HomeFault {
     Key(#[from] KeyFault),
     #[error("this node has not enrolled: run `gpuaas agent --enroll TOKEN`")]
     NotEnrolled,
+    #[error("another agent works in {0}")]
+    Held(PathBuf),
+}
+
+/// A folder that is held, for as long as this lives.
+#[derive(Debug)]
+pub struct Claim {
+    _lock: File,
 }
 
 /// Who this node is to the platform.
@@ -40,6 +51,9 @@ fn docker() -> String {
     "docker".to_owned()
 }
 
+/// How often a folder that is held is asked for again.
+const BETWEEN_TRIES: Duration = Duration::from_millis(50);
+
 #[derive(Debug, Clone)]
 pub struct Home {
     folder: PathBuf,
@@ -50,6 +64,34 @@ impl Home {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
         made.map_err(|error| HomeFault::Disk { path: folder.to_owned(), error })?;
         Ok(Home { folder: folder.to_owned() })
+    }
+
+    /// Holds the folder for the one agent that works with it. Whoever worked before gets so long to end.
+    pub async fn claim(&self, patience: Duration) -> Result<Claim, HomeFault> {
+        let deadline = Instant::now() + patience;
+        loop {
+            match self.lock("lock") {
+                Err(HomeFault::Held(_)) if Instant::now() < deadline => sleep(BETWEEN_TRIES).await,
+                decided => return decided,
+            }
+        }
+    }
+
+    /// Holds it for the one supervisor, at once or not at all.
+    pub fn supervise(&self) -> Result<Claim, HomeFault> {
+        self.lock("supervisor.lock")
+    }
+
+    fn lock(&self, name: &str) -> Result<Claim, HomeFault> {
+        let path = self.path(name);
+        let opened = fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
+        let disk = |error| HomeFault::Disk { path: path.clone(), error };
+        let lock = opened.map_err(disk)?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Claim { _lock: lock }),
+            Err(TryLockError::WouldBlock) => Err(HomeFault::Held(self.folder.clone())),
+            Err(TryLockError::Error(error)) => Err(disk(error)),
+        }
     }
 
     pub fn is_enrolled(&self) -> bool {
@@ -92,8 +134,24 @@ impl Home {
         self.write("keyring.json", &serde_json::to_vec_pretty(keyring).unwrap_or_default())
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
+    }
+
+    /// What may not have been written yet, or by a release that this one cannot read: then it is as if it were not there.
+    pub(crate) fn read_if_there<T: serde::de::DeserializeOwned>(
+        &self,
+        name: &str,
+    ) -> Result<Option<T>, HomeFault> {
+        match self.read(name) {
+            Ok(read) => Ok(Some(read)),
+            Err(HomeFault::NotEnrolled) => Ok(None),
+            Err(fault @ HomeFault::Broken { .. }) => {
+                tracing::warn!(%fault, "a file is left aside");
+                Ok(None)
+            }
+            Err(fault) => Err(fault),
+        }
     }
 
     fn read<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T, HomeFault> {
@@ -105,15 +163,16 @@ impl Home {
         }
     }
 
-    /// Whole or not at all, and for this account's eyes only.
-    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), HomeFault> {
+    /// Whole or not at all, there after a crash too, and for this account's eyes only.
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), HomeFault> {
         let (path, fresh) = (self.path(name), self.path(&format!("{name}.new")));
         let written = || {
             let mut file =
                 fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
             file.write_all(bytes)?;
             file.sync_all()?;
-            fs::rename(&fresh, &path)
+            fs::rename(&fresh, &path)?;
+            File::open(&self.folder)?.sync_all()
         };
         written().map_err(|error| HomeFault::Disk { path: path.clone(), error })
     }

@@ -107,6 +107,15 @@ impl Journal {
         Ok(verdict)
     }
 
+    /// Writes down what became of a task that was begun in an earlier life and is open still.
+    pub fn settle(&self, key: &str, outcome: &Outcome) -> Result<(), JournalFault> {
+        let mut inner = self.inner();
+        if inner.memory.is_open(key) {
+            self.write(&mut inner, Entry::Finished { key: key.to_owned(), outcome: outcome.clone() })?;
+        }
+        Ok(())
+    }
+
     pub fn finish(&self, key: &str, outcome: &Outcome) -> Result<(), JournalFault> {
         let entry = Entry::Finished { key: key.to_owned(), outcome: outcome.clone() };
         self.write(&mut self.inner(), entry)

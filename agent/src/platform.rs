@@ -24,6 +24,8 @@ pub type Now = Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>;
 
 /// How long an answer that should come at once may take.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How long all of a program may take to come.
+const PROGRAM_WITHIN: Duration = Duration::from_secs(20 * 60);
 /// A token is replaced this long before it ends.
 const EARLY: Duration = Duration::from_secs(60);
 
@@ -63,36 +65,43 @@ impl Platform {
 
     pub async fn next(&self, wait: Duration) -> Result<Option<Signed>, PlatformFault> {
         let path = format!("/tasks/wait?wait={}s", wait.as_secs());
-        let next: Next = read(self.ask(Method::GET, &path, None, PATIENCE + wait).await?).await?;
+        let next: Next = read(self.ask(Method::GET, self.url(&path), None, PATIENCE + wait).await?).await?;
         Ok(next.task)
     }
 
     pub async fn progress(&self, task: Uuid, progress: &Progress) -> Result<(), PlatformFault> {
         let path = format!("/tasks/{task}/progress");
-        self.ask(Method::POST, &path, Some(json!(progress)), PATIENCE).await.map(drop)
+        self.ask(Method::POST, self.url(&path), Some(json!(progress)), PATIENCE).await.map(drop)
     }
 
     pub async fn result(&self, task: Uuid, key: &str, outcome: &Outcome) -> Result<(), PlatformFault> {
         let body = json!({ "idempotency_key": key, "outcome": outcome });
-        self.ask(Method::POST, &format!("/tasks/{task}/result"), Some(body), PATIENCE).await.map(drop)
+        let url = self.url(&format!("/tasks/{task}/result"));
+        self.ask(Method::POST, url, Some(body), PATIENCE).await.map(drop)
     }
 
     pub async fn heartbeat(&self, beat: &Heartbeat) -> Result<HeartbeatAnswer, PlatformFault> {
-        read(self.ask(Method::POST, "/heartbeat", Some(json!(beat)), PATIENCE).await?).await
+        read(self.ask(Method::POST, self.url("/heartbeat"), Some(json!(beat)), PATIENCE).await?).await
+    }
+
+    /// A program of a release of the platform, whose bytes are still to come. A node is signed in like anybody.
+    pub async fn program(&self, version: &str, artifact: &str) -> Result<Response, PlatformFault> {
+        let platform = &self.identity.platform;
+        let url = format!("{platform}/api/v1/platform/releases/{version}/artifacts/{artifact}/download");
+        self.ask(Method::GET, url, None, PROGRAM_WITHIN).await
     }
 
     async fn ask(
         &self,
         method: Method,
-        path: &str,
+        url: String,
         body: Option<Value>,
         patience: Duration,
     ) -> Result<Response, PlatformFault> {
         for first in [true, false] {
             let token = self.token().await?;
-            let url = self.url(path);
             let request =
-                self.client.request(method.clone(), url).bearer_auth(token.expose()).timeout(patience);
+                self.client.request(method.clone(), &url).bearer_auth(token.expose()).timeout(patience);
             let request = match &body {
                 Some(body) => request.json(body),
                 None => request,

@@ -91,6 +91,11 @@ impl Memory {
         Verdict::Do
     }
 
+    /// Whether it was begun and nobody knows yet what became of it.
+    pub(super) fn is_open(&self, key: &str) -> bool {
+        self.tasks.get(key).is_some_and(|known| known.outcome.is_none())
+    }
+
     pub(super) fn sequence(&self) -> i64 {
         self.sequence
     }

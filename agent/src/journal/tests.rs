@@ -76,6 +76,25 @@ fn a_known_key_is_answered_from_the_journal_also_after_a_restart() {
 }
 
 #[test]
+fn what_became_of_an_earlier_life_s_task_is_settled_once_and_only_if_it_is_open() {
+    let disk = Disk::new();
+    let failed = Outcome::Refused { refusal: Refusal::Expired };
+    let journal = disk.open();
+    journal.settle("never begun", &done()).unwrap();
+    journal.admit(&task("a", 1, 1), None).unwrap();
+    drop(journal);
+    let journal = disk.open();
+    journal.settle("a", &done()).unwrap();
+    journal.settle("a", &failed).unwrap();
+    let told: Vec<(String, Outcome)> = journal.untold().into_iter().map(|(_, key, of)| (key, of)).collect();
+    assert_eq!(told, [("a".to_owned(), done())]);
+    journal.told("a").unwrap();
+    journal.settle("a", &failed).unwrap();
+    assert_eq!(disk.open().admit(&task("a", 1, 1), None).unwrap(), Verdict::Known(done()));
+    assert_eq!(disk.open().untold(), []);
+}
+
+#[test]
 fn lower_generations_and_within_a_key_lower_epochs_are_refused() {
     let disk = Disk::new();
     let journal = disk.open();
