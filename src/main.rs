@@ -16,6 +16,7 @@ mod stop;
 mod telemetry;
 mod wire;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -53,6 +54,14 @@ struct Settings {
     /// Set one configuration value; may be repeated
     #[arg(long = "set", global = true, value_name = "SECTION.KEY=VALUE")]
     set: Vec<String>,
+}
+
+impl Settings {
+    /// As another process of this program is given them.
+    fn words(&self) -> Vec<OsString> {
+        let file = self.config.iter().flat_map(|path| ["--config".into(), path.clone().into_os_string()]);
+        file.chain(self.set.iter().flat_map(|pair| ["--set".into(), pair.into()])).collect()
+    }
 }
 
 #[derive(Debug, Args)]
@@ -141,7 +150,7 @@ async fn run(cli: &Cli) -> Result<(), Failure> {
     match &cli.command {
         Command::Dev(args) => Box::pin(dev::run(&config, &args.own)).await,
         Command::Serve(args) => Box::pin(serve::run(&config, &args.own)).await,
-        Command::Agent(args) => Box::pin(agent::run(&args.own)).await,
+        Command::Agent(args) => Box::pin(agent::run(&args.own, args.settings.words())).await,
         Command::Migrate(_) => migrate::run(&config).await,
         Command::Doctor(args) => doctor::run(&config, &args.own, cli.output).await,
         Command::Config(_) | Command::Client(_) => Ok(()),

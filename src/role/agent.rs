@@ -1,25 +1,29 @@
-//! `gpuaas agent`: the node agent. It enrols this machine once with a one-time token and from then on does what the
-//! platform asks of the node.
+//! `gpuaas agent`: the node agent. It enrols this machine once with a one-time token and from then on sees that a process works
+//! which does what the platform asks of the node; that process may be of another release than this one.
 
 mod doctor;
 mod engine;
+mod work;
 
 pub use engine::{AnyDriver, Choice, choose, resume};
 
+pub use work::serve;
+
+use std::ffi::OsString;
 use std::io::Read;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::time::Duration;
 
-use agent::{Agent, Driver, Home, Newcomer, Now, Settings, detect_inventory, enrol};
-use clap::{Args, Subcommand};
-use clients::Clock;
-use clients::clock::SystemClock;
+use agent::{Home, Newcomer, Supervisor, detect_inventory, enrol};
+use clap::{Args, Subcommand, ValueEnum};
 use domain::Secret;
-use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::failure::Failure;
 use crate::stop::Stop;
+
+/// With the beat before it and the start after it, still within the minute after which a silent node is given up for lost.
+const TRIAL_SECONDS: u64 = 40;
 
 #[derive(Debug, Args)]
 pub struct AgentArgs {
@@ -43,57 +47,69 @@ pub struct AgentArgs {
     /// The address under which people reach this machine
     #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
     address: String,
+    /// How long the program of another release may take to report before this machine returns to the one it has
+    #[arg(long, value_name = "SECONDS", default_value_t = TRIAL_SECONDS, value_parser = clap::value_parser!(u64).range(1..=600))]
+    trial_seconds: u64,
 }
 
 #[derive(Debug, Subcommand)]
 enum AgentCommand {
     /// Check the container engine, the GPUs and the enrolment of this machine
     Doctor,
+    /// The agent itself, as `gpuaas agent` starts it: it ends when its standard input does
+    #[command(hide = true)]
+    Work {
+        /// Report first, say so on standard output, and do nothing until told to go on
+        #[arg(long)]
+        trial: bool,
+    },
 }
 
-pub async fn run(args: &AgentArgs) -> Result<(), Failure> {
+pub async fn run(args: &AgentArgs, settings: Vec<OsString>) -> Result<(), Failure> {
     // No client is built without a provider; an error says that one is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let home = Home::at(&args.data_dir).map_err(Failure::usage)?;
-    if let Some(AgentCommand::Doctor) = args.command {
-        return doctor::run(&home, args.driver, args.docker_host.as_deref()).await;
-    }
     let docker = args.docker_host.as_deref();
+    match args.command {
+        Some(AgentCommand::Doctor) => return doctor::run(&home, args.driver, docker).await,
+        Some(AgentCommand::Work { trial }) => return work::run(home, args.driver, docker, trial).await,
+        None => {}
+    }
     let stop = Stop::on_signals().map_err(Failure::server)?;
-    let driver = if let (Some(token), Some(platform)) = (&args.enroll, &args.platform) {
+    // Before anything is written: another may be at work here.
+    let alone = home.supervise().map_err(Failure::conflict)?;
+    if let (Some(token), Some(platform)) = (&args.enroll, &args.platform) {
         let (driver, token) = (choose(args.driver, docker).await?, read_token(token)?);
         let name = register(&home, platform, &token, &args.address, driver.name(), 0).await?;
         info!(node = name, driver = driver.name(), "enrolled");
-        driver
-    } else {
-        let enrolled = args.driver.enrolled(&home.identity().map_err(Failure::usage)?.driver)?;
-        tokio::select! {
-            driver = resume(enrolled, docker) => driver,
-            () = stop.asked.cancelled() => return Ok(()),
-        }
-    };
-    serve(home, driver, stop.asked.clone()).await
-}
-
-/// Does what is asked until told to stop.
-pub async fn serve(home: Home, driver: AnyDriver, stop: CancellationToken) -> Result<(), Failure> {
-    let settings = Settings::new(env!("CARGO_PKG_VERSION"));
-    match driver {
-        AnyDriver::Docker(docker) => life(home, docker, settings, stop).await,
-        AnyDriver::Simulated(simulated) => life(home, simulated, settings, stop).await,
     }
+    // Whatever a start again would not help with is said here, by the process that somebody looks at.
+    args.driver.enrolled(&home.identity().map_err(Failure::usage)?.driver)?;
+    let supervisor = Supervisor {
+        home,
+        alone,
+        installed: std::env::current_exe().map_err(Failure::server)?,
+        arguments: args.of_the_work(settings),
+        on_trial: "--trial".into(),
+        patience: Duration::from_secs(args.trial_seconds),
+    };
+    supervisor.run(&stop.asked).await.map_err(Failure::server)
 }
 
-async fn life<D: Driver>(
-    home: Home,
-    driver: D,
-    settings: Settings,
-    stop: CancellationToken,
-) -> Result<(), Failure> {
-    let now: Now = Arc::new(|| SystemClock.now());
-    let agent = Agent::open(home, driver, settings, now).map_err(Failure::usage)?;
-    agent.run(stop).await;
-    Ok(())
+impl AgentArgs {
+    /// The words with which the agent itself is started. They are a promise to other releases: what is added to them must be
+    /// known to the programs that nodes may be asked to try.
+    fn of_the_work(&self, settings: Vec<OsString>) -> Vec<OsString> {
+        let driver = self.driver.to_possible_value();
+        let driver = driver.map(|value| value.get_name().to_owned()).unwrap_or_default();
+        let mut words: Vec<OsString> =
+            vec!["agent".into(), "--data-dir".into(), self.data_dir.clone().into()];
+        words.extend(["--driver".into(), driver.into()]);
+        words.extend(self.docker_host.iter().flat_map(|host| ["--docker-host".into(), host.into()]));
+        words.extend(settings);
+        words.push("work".into());
+        words
+    }
 }
 
 /// Registers this machine's own key; answers the node's name.

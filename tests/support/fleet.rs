@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::cluster::Folder;
 use super::docker::Engine;
 use super::platform::{Platform, id_of};
-use super::process::gpuaas;
+use super::process::{children_of, gpuaas};
 use super::realm::EXAMPLE;
 use super::registry::{ISSUER, SERVICE};
 use crate::http::admin;
@@ -142,8 +142,13 @@ impl Process {
         Process { child: spawn(folder, name, arguments), name, arguments: arguments.to_vec() }
     }
 
+    /// And whatever it has started, before it has time to end well.
     fn kill(&mut self) {
+        let started = children_of(self.child.id());
         self.child.kill().and_then(|()| self.child.wait().map(drop)).expect("it is killed");
+        for process in started {
+            let _ = Command::new("kill").args(["-KILL", &process.to_string()]).status();
+        }
     }
 
     /// As a service manager does; it leaves nothing half done.

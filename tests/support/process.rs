@@ -45,12 +45,19 @@ pub fn run(arguments: &[&str]) -> Said {
 
 /// Ctrl-C.
 pub fn interrupt(process: &Child) {
-    send("-INT", process);
+    signal("-INT", process.id());
 }
 
-fn send(signal: &str, process: &Child) {
-    let sent = Command::new("kill").args([signal, &process.id().to_string()]).status();
+pub fn signal(which: &str, process: u32) {
+    let sent = Command::new("kill").args([which, &process.to_string()]).status();
     assert!(sent.is_ok_and(|status| status.success()), "the process takes signals");
+}
+
+/// The processes that a process has started and that are there still.
+pub fn children_of(process: u32) -> Vec<u32> {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let started = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    started.collect::<String>().split_whitespace().filter_map(|child| child.parse().ok()).collect()
 }
 
 /// A started `gpuaas serve`. It is killed with the test if the test does not end it.
@@ -80,7 +87,7 @@ impl Serve {
 
     /// What a service manager sends first.
     pub fn terminate(&self) {
-        send("-TERM", &self.child);
+        signal("-TERM", self.child.id());
     }
 
     /// Returns once it has said so.
