@@ -30,6 +30,7 @@ const CHECKED: &[&str] = &[
     "allocation.release",
     "instance.reconcile",
     "platform.watch_nodes",
+    "node.update_agent",
     "platform.watch_drift",
     "platform.watch_runs",
     "billing.accrue",

@@ -10,6 +10,7 @@ mod env;
 pub mod instance;
 pub mod list_manifests;
 pub mod list_strays;
+pub mod order_update;
 pub mod promises;
 pub mod relay_events;
 mod task_signers;

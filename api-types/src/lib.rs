@@ -78,7 +78,7 @@ pub use leftover::{ResourceLeak, TeardownDebt};
 pub use manifest::ValidManifest;
 pub use me::{Me, MyGrant};
 pub use member::{Member, MemberPatch, NewMember};
-pub use node::{NewNode, Node, NodeAction, NodeWithToken};
+pub use node::{NewNode, Node, NodeAction, NodeWithRun, NodeWithToken};
 pub use operate::{Operate, Operated};
 pub use organization::{NewOrganization, Organization, OrganizationPatch};
 pub use page::Page;

@@ -9,6 +9,8 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::WorkflowHandle;
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Node {
     pub id: Uuid,
@@ -35,6 +37,15 @@ pub struct Node {
 pub enum NodeAction {
     Drain,
     Activate,
+    Update,
+}
+
+/// The node together with the run that acts on it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct NodeWithRun {
+    #[serde(flatten)]
+    pub node: Node,
+    pub workflow: WorkflowHandle,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -213,7 +213,7 @@ async fn start<A: Action<Subject: Resource>>(
     let (org_id, project_id) = subject.owner();
     let options = Start {
         project_id,
-        org_id: Some(org_id),
+        org_id: Some(org_id).filter(|org| !org.is_nil()),
         correlation_id: change.caller.context.correlation_id.to_string(),
         traceparent: change.caller.context.traceparent(),
         target: Some(subject.target()),

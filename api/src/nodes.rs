@@ -3,6 +3,7 @@
 mod create;
 mod read;
 mod status;
+mod update;
 
 pub(crate) use create::{create, hash};
 pub(crate) use read::{list, show};
@@ -47,8 +48,8 @@ fn shown(row: table::Node) -> Result<Node, ApiError> {
 /// What an administrator may ask for now. A lost node comes back by itself.
 fn actions(status: NodeStatus) -> Vec<NodeAction> {
     match status {
-        NodeStatus::Active => vec![NodeAction::Drain],
-        NodeStatus::Drained => vec![NodeAction::Activate],
+        NodeStatus::Active => vec![NodeAction::Drain, NodeAction::Update],
+        NodeStatus::Drained => vec![NodeAction::Activate, NodeAction::Update],
         NodeStatus::Enrolling | NodeStatus::Unavailable => Vec::new(),
     }
 }

@@ -244,6 +244,7 @@ pub(crate) fn routes() -> Vec<Route> {
     routes.extend(action::routes::<AppVersion>());
     routes.extend(action::routes::<AppArtifact>());
     routes.extend(action::routes::<AppInstance>());
+    routes.extend(action::routes::<store::nodes::Node>());
     routes
 }
 

@@ -6,6 +6,7 @@ mod changes;
 mod instance;
 mod node;
 mod smoke;
+mod update;
 
 use engine::testing::{Check, check_workflow};
 use uuid::Uuid;

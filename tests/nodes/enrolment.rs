@@ -150,7 +150,7 @@ async fn draining_is_asked_for_once_and_again_without_effect() {
         let drained = http.post(&at("drain"), json!({})).await.with(200);
         assert_eq!(
             (&drained["status"], &drained["allowed_actions"]),
-            (&json!("drained"), &json!(["activate"]))
+            (&json!("drained"), &json!(["activate", "update"]))
         );
     }
     assert_eq!(http.post(&at("activate"), json!({})).await.with(200)["status"], "active");

@@ -25,7 +25,7 @@ pub trait Subject: Send + Sync + Sized + 'static {
     fn actions<V: Visitor<Self>>(visitor: &mut V);
 
     fn id(&self) -> Uuid;
-    /// Whose runs its actions are: organization and project.
+    /// Whose runs its actions are: organization and project. Nil where they are the platform's own.
     fn owner(&self) -> (Uuid, Uuid);
     fn state(&self) -> &'static str;
 

@@ -138,7 +138,7 @@ fn holder<'a>(instance: &AppInstance, told: &'a Told) -> Holder<'a> {
 }
 
 /// What the node answered. A failure, a refusal or silence turns the run back.
-async fn answer(run: &mut Run<Env>, name: &'static str, within: Duration) -> Result<Output, Halt> {
+pub(crate) async fn answer(run: &mut Run<Env>, name: &'static str, within: Duration) -> Result<Output, Halt> {
     let (reason, message) = match run.wait_until(name, "", within).await? {
         Some(Outcome::Succeeded { output }) => return Ok(output),
         Some(Outcome::Failed { reason, message }) => (reason, message),

@@ -10,6 +10,7 @@ pub mod check_promises;
 pub mod demo;
 pub mod instance;
 pub mod listening;
+pub mod node;
 pub mod reconcilers;
 pub mod relay;
 pub mod sequencer;
@@ -33,6 +34,7 @@ use self::instance::decommission::DecommissionInstance;
 use self::instance::deploy::DeployInstance;
 use self::instance::reconcile::ReconcileInstance;
 use self::instance::{RollbackInstance, UpgradeInstance};
+use self::node::UpdateAgent;
 use self::reconcilers::clean_up::{self, CleanUp};
 use self::reconcilers::drift::{MINUTELY, WatchDrift};
 use self::reconcilers::lost_nodes::{QUARTER_MINUTELY, WatchNodes};
@@ -54,6 +56,7 @@ pub fn registry() -> Registry<Env> {
         .with::<DecommissionInstance>()
         .with::<ReleaseAllocation>()
         .with::<WatchNodes>()
+        .with::<UpdateAgent>()
         .with::<AccrueAllocations>()
         .with::<RollUpUsage>()
         .with::<RerateUsage>()

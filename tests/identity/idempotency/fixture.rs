@@ -250,7 +250,19 @@ impl<'a> Fixtures<'a> {
         }
         let node = self.enrolled(&fresh).await;
         let verb = name.trim_end_matches("_node");
-        ask(Method::POST, format!("{all}/{node}/{verb}"), json!({}))
+        let body = if verb == "update" { json!({ "version": self.program(fresh).await }) } else { json!({}) };
+        ask(Method::POST, format!("{all}/{node}/{verb}"), body)
+    }
+
+    /// A release with a program for nodes: its version. Nobody comes for the bytes.
+    async fn program(&self, fresh: String) -> String {
+        let artifact: Uuid = self.verified(fresh.clone()).await.parse().unwrap();
+        let blob = "update app_artifacts set artifact_kind = 'blob', repository = null, source_uri = 'artifact_store://x'
+                    where id = $1";
+        sqlx::query(blob).bind(artifact).execute(&self.story.pool).await.unwrap();
+        let named = json!([{ "name": "gpuaas-linux-x86_64", "artifact_id": artifact }]);
+        self.make(&admin("/platform/releases"), json!({ "version": fresh, "artifacts": named })).await;
+        fresh
     }
 
     async fn allocation(&self, name: &str, fresh: String) -> Ask {
