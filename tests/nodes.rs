@@ -4,3 +4,4 @@ mod agent;
 mod allocations;
 mod enrolment;
 mod tasks;
+mod update;

@@ -11,6 +11,7 @@ pub mod failing;
 pub mod fleet;
 pub mod image;
 pub mod issuer;
+pub mod machine;
 pub mod node;
 pub mod outsider;
 pub mod platform;
