@@ -23,7 +23,7 @@ mod watch;
 
 pub use agent::{Agent, AgentFault, Settings};
 pub use contract::{Stage, hold_to_contract};
-pub use drivers::docker::Docker;
+pub use drivers::docker::{Docker, Subnet};
 pub use drivers::simulated::{Fault as SimulatedFault, Simulated};
 pub use drivers::{Driver, DriverFault, Network, Seen, Told};
 pub use home::{Claim, Home, HomeFault, Identity};

@@ -6,7 +6,10 @@ mod logs;
 mod networks;
 mod pull;
 mod scratch;
+mod subnets;
 mod volumes;
+
+pub use subnets::Subnet;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -33,6 +36,7 @@ const STOP_SECONDS: i32 = 10;
 #[derive(Clone, Debug)]
 pub struct Docker {
     client: Client,
+    pool: Subnet,
 }
 
 impl Docker {
@@ -41,7 +45,13 @@ impl Docker {
         let client =
             Client::connect_with_host(host).map_err(|error| fault("connect to the engine", &error))?;
         let client = client.negotiate_version().await.map_err(|error| fault("talk to the engine", &error))?;
-        Ok(Docker { client })
+        Ok(Docker { client, pool: Subnet::POOL })
+    }
+
+    /// Where the networks of instances are from now on.
+    #[must_use]
+    pub fn with_pool(self, pool: Subnet) -> Docker {
+        Docker { pool, ..self }
     }
 
     /// What the engine says of itself, for people.
@@ -49,6 +59,12 @@ impl Docker {
         let version =
             self.client.version().await.map_err(|error| fault("ask the engine's version", &error))?;
         Ok(version.version.unwrap_or_default())
+    }
+
+    /// Whether the engine can hand NVIDIA's GPUs to containers: it was told of their runtime, or finds them by its own means.
+    pub async fn knows_nvidia(&self) -> Result<bool, DriverFault> {
+        let about = self.client.info().await.map_err(|error| fault("ask what the engine can do", &error))?;
+        Ok(about.runtimes.is_some_and(|runtimes| runtimes.contains_key("nvidia")))
     }
 
     /// One name, one container: a second create meets the first.
@@ -165,6 +181,8 @@ impl Driver for Docker {
                 gone.push(seen.name);
             }
         }
+        let swept = scratch::sweep(instance, generations, for_good);
+        gone.extend(swept.map_err(|error| disk("remove the container's files", &error))?);
         if for_good {
             for network in self.labelled(Some(instance)).await?.into_iter().filter_map(|network| network.name)
             {
@@ -197,7 +215,8 @@ impl Driver for Docker {
         let networks = self.labelled(Some(instance)).await?;
         let volumes = self.volumes(instance).await?;
         let networks = networks.into_iter().filter_map(|network| network.name);
-        Ok(networks.chain(scratch::of(instance)).chain(volumes).collect())
+        let files = scratch::of(instance).map_err(|error| disk("look at the container's files", &error))?;
+        Ok(networks.chain(files).chain(volumes).collect())
     }
 
     async fn logs(

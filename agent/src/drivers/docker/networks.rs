@@ -38,7 +38,7 @@ impl Docker {
             labels: Some(labels),
             ..Default::default()
         };
-        self.client.create_network(request).await.map_err(|error| fault("make the network", &error))?;
+        self.create_in_pool(instance, request).await?;
         let made = self.labelled(Some(instance)).await?;
         let gone = || DriverFault::new(StatusReason::Internal, "a network that was just made is gone");
         addressed(made.first().ok_or_else(gone)?)

@@ -8,7 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::PathBuf;
 
 use bollard::models::{Mount, MountType};
-use node_protocol::Workload;
+use node_protocol::{Generations, Workload};
 use uuid::Uuid;
 
 /// A file system in memory wherever there is Linux: nothing of it is ever on a disk.
@@ -64,12 +64,39 @@ pub(super) fn remove(container: &str) -> io::Result<()> {
     }
 }
 
-/// What is left of an instance, by path.
-pub(super) fn of(instance: Uuid) -> Vec<String> {
+/// Removes the folders of containers that are gone or never came to be: those of these generations, or all where the
+/// instance ends. Call it when the containers are gone.
+pub(super) fn sweep(instance: Uuid, generations: Generations, for_good: bool) -> io::Result<Vec<String>> {
+    let mut swept = Vec::new();
+    for path in of(instance)? {
+        if for_good || generation(&path).is_some_and(|generation| generations.contain(generation)) {
+            fs::remove_dir_all(&path)?;
+            swept.push(path);
+        }
+    }
+    Ok(swept)
+}
+
+/// What is left of an instance, by path. What cannot be looked at is not taken for empty.
+pub(super) fn of(instance: Uuid) -> io::Result<Vec<String>> {
     let prefix = format!("{}-", Workload::network_name(instance));
-    let all = fs::read_dir(ROOT).into_iter().flatten().flatten();
-    let own = all.filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix));
-    own.map(|entry| entry.path().display().to_string()).collect()
+    let all = match fs::read_dir(ROOT) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        all => all?,
+    };
+    let mut own = Vec::new();
+    for entry in all {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(&prefix) {
+            own.push(entry.path().display().to_string());
+        }
+    }
+    Ok(own)
+}
+
+/// Containers, and so their folders, are named after it.
+fn generation(path: &str) -> Option<i64> {
+    path.rsplit_once("-g")?.1.parse().ok()
 }
 
 fn folder(container: &str) -> PathBuf {
