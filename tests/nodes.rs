@@ -2,6 +2,9 @@
 
 mod agent;
 mod allocations;
+mod doctor;
 mod enrolment;
+mod imposed;
 mod tasks;
 mod update;
+mod wire;

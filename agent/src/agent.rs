@@ -1,12 +1,14 @@
 //! The agent's life: ask for tasks, do them, tell; and beat. Tasks of one instance take turns; whatever the platform or
 //! the engine does, the loops go on.
 
-use std::collections::HashMap;
+use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use node_protocol::{Envelope, Key, Keyring, Outcome, Output, Progress, Refusal, Signed, Task, TaskFault};
+use node_protocol::{
+    Envelope, Key, Keyring, Outcome, Output, Progress, Refusal, Remove, Signed, Task, TaskFault,
+};
 use rand::Rng;
 use tokio::sync::{Mutex as Turn, Semaphore, watch};
 use tokio::time::sleep;
@@ -15,8 +17,9 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 use uuid::Uuid;
 
-use crate::drivers::{Driver, DriverFault};
+use crate::drivers::{Driver, DriverFault, Told};
 use crate::execute::Doing;
+use crate::hands::{Hand, Hands};
 use crate::home::{Home, HomeFault};
 use crate::journal::{Journal, JournalFault, Verdict};
 use crate::platform::{Now, Platform, PlatformFault};
@@ -41,6 +44,8 @@ pub struct Settings {
     pub at_once: usize,
     /// The program that runs, where a supervisor can start another in its place.
     pub program: Option<PathBuf>,
+    /// The list of this machine's accounts.
+    pub people: PathBuf,
 }
 
 impl Settings {
@@ -52,6 +57,7 @@ impl Settings {
             longest_beat: Duration::from_secs(60),
             at_once: 16,
             program: None,
+            people: PathBuf::from("/etc/passwd"),
         }
     }
 }
@@ -88,7 +94,7 @@ struct Inner<D> {
     looks: Turn<()>,
     journal: Journal,
     keyring: Mutex<Keyring>,
-    turns: Mutex<HashMap<Uuid, Arc<Turn<()>>>>,
+    hands: Hands,
     settings: Settings,
     now: Now,
 }
@@ -105,7 +111,7 @@ impl<D: Driver> Agent<D> {
         let relay = Relay::new(&identity)?;
         let updater = Updater::new(home.clone(), settings.program.clone());
         let platform = Platform::new(identity, key.clone(), Arc::clone(&now))?;
-        let (driver, keyring, turns) = (Arc::new(driver), Mutex::new(keyring), Mutex::default());
+        let (driver, keyring, hands) = (Arc::new(driver), Mutex::new(keyring), Hands::default());
         let (watch, looks) = (Watch::default(), Turn::default());
         let inner = Inner {
             driver,
@@ -118,7 +124,7 @@ impl<D: Driver> Agent<D> {
             looks,
             journal,
             keyring,
-            turns,
+            hands,
             settings,
             now,
         };
@@ -203,14 +209,19 @@ impl<D: Driver> Inner<D> {
         if Task::only_looks(&task.kind) {
             return self.look(task).await;
         }
-        let turn = self.turn(task.instance_id);
-        let _turn = turn.lock().await;
+        let Some(hand) = self.hands.take(task) else {
+            return tracing::debug!("a task that is in hand was handed out again");
+        };
+        let (told, news) = Told::new(hand.overtaken.clone());
         let outcome = match task.in_time((self.now)()) {
-            Ok(()) => self.judge_and_do(task).await,
-            Err(refusal) => Ok(Some(Outcome::Refused { refusal })),
+            Ok(()) => tokio::select! {
+                outcome = self.in_turn(task, &hand, &told) => outcome,
+                never = self.keep_lease(task, news) => match never {},
+            },
+            Err(refusal) => Ok(Outcome::Refused { refusal }),
         };
         match outcome {
-            Ok(Some(outcome)) => {
+            Ok(outcome) => {
                 tracing::info!(outcome = outcome.status().as_str(), "a task was seen to");
                 if matches!(outcome, Outcome::Succeeded { output: Output::Healthy { .. } }) {
                     // A report comes first: whoever learns that it serves finds it healthy.
@@ -218,7 +229,6 @@ impl<D: Driver> Inner<D> {
                 }
                 self.tell(task.task_id, &task.idempotency_key, &outcome).await;
             }
-            Ok(None) => {}
             // Without its journal the agent does nothing: it could not know what it did.
             Err(fault) => tracing::error!(%fault, task = %task.task_id, "the journal cannot be written"),
         }
@@ -230,7 +240,10 @@ impl<D: Driver> Inner<D> {
         let outcome = match (envelope.in_time((self.now)()), Task::read(&envelope.kind, &envelope.input)) {
             (Err(refusal), _) => refused(refusal),
             (_, Err(_)) => refused(Refusal::BadInput),
-            (Ok(()), Ok(task)) => self.perform(envelope, &task).await,
+            (Ok(()), Ok(task)) => {
+                let (told, _) = Told::new(CancellationToken::new());
+                self.perform(envelope, &task, &told).await
+            }
         };
         let told = self.platform.result(envelope.task_id, &envelope.idempotency_key, &outcome).await;
         if let Err(fault) = told {
@@ -238,8 +251,15 @@ impl<D: Driver> Inner<D> {
         }
     }
 
-    async fn judge_and_do(&self, envelope: &Envelope) -> Result<Option<Outcome>, JournalFault> {
-        let refused = |refusal| Ok(Some(Outcome::Refused { refusal }));
+    /// Time was judged when the task came: waiting for its turn does not make it late. A removal is written down, and whatever
+    /// it makes pointless is told so, before it waits.
+    async fn in_turn(
+        &self,
+        envelope: &Envelope,
+        hand: &Hand<'_>,
+        told: &Told,
+    ) -> Result<Outcome, JournalFault> {
+        let refused = |refusal| Ok(Outcome::Refused { refusal });
         let task = match Task::read(&envelope.kind, &envelope.input) {
             Ok(task) => task,
             Err(TaskFault::UnknownKind(_)) => return refused(Refusal::UnknownKind),
@@ -249,21 +269,27 @@ impl<D: Driver> Inner<D> {
             Task::OciRemove(remove) | Task::ComposeRemove(remove) => Some(remove),
             _ => None,
         };
+        let mut turn = None;
+        if removal.is_none() {
+            turn = Some(hand.turn.lock().await);
+        }
         match self.journal.admit(envelope, needed(&task))? {
             Verdict::Refuse(refusal) => return refused(refusal),
-            Verdict::Known(outcome) => return Ok(Some(outcome)),
+            Verdict::Known(outcome) => return Ok(outcome),
             Verdict::Do => {}
         }
-        if let Some(remove) = removal {
-            self.journal.bury(remove.instance_id, remove.generations)?;
+        if let Some(Remove { instance_id, generations, .. }) = removal {
+            self.journal.bury(*instance_id, *generations)?;
+            self.hands.overtake(*instance_id, *generations);
+            turn = Some(hand.turn.lock().await);
         }
-        let outcome = self.perform(envelope, &task).await;
+        let outcome = self.perform(envelope, &task, told).await;
         self.journal.finish(&envelope.idempotency_key, &outcome)?;
-        Ok(Some(outcome))
+        drop(turn);
+        Ok(outcome)
     }
 
-    async fn perform(&self, envelope: &Envelope, task: &Task) -> Outcome {
-        let (told, mut news) = watch::channel((0, 0));
+    async fn perform(&self, envelope: &Envelope, task: &Task, told: &Told) -> Outcome {
         let doing = Doing {
             driver: &*self.driver,
             relay: &self.relay,
@@ -271,27 +297,27 @@ impl<D: Driver> Inner<D> {
             updater: &self.updater,
             key: &self.key,
             task: envelope,
-            now: (self.now)(),
-            told: &told,
+            now: &self.now,
+            told,
+            people: &self.settings.people,
         };
-        // Telling of progress keeps the lease; a third of it leaves room for two that get lost.
+        doing.perform(task).await
+    }
+
+    /// Telling of progress keeps the lease, while a task waits for its turn too; a third of it leaves room for two that get
+    /// lost.
+    async fn keep_lease(&self, envelope: &Envelope, mut news: watch::Receiver<(u64, u64)>) -> Infallible {
         let every = Duration::from_secs(u64::from(envelope.lease_seconds.max(3)) / 3);
-        let tell = async {
-            loop {
-                tokio::select! {
-                    _ = news.changed() => sleep(Duration::from_secs(1)).await,
-                    () = sleep(every) => {}
-                }
-                let (bytes_done, bytes_total) = *news.borrow_and_update();
-                let progress = Progress { phase: envelope.kind.clone(), bytes_done, bytes_total };
-                if let Err(fault) = self.platform.progress(envelope.task_id, &progress).await {
-                    tracing::debug!(%fault, "progress could not be told");
-                }
+        loop {
+            tokio::select! {
+                _ = news.changed() => sleep(Duration::from_secs(1)).await,
+                () = sleep(every) => {}
             }
-        };
-        tokio::select! {
-            outcome = doing.perform(task) => outcome,
-            () = tell => Outcome::Refused { refusal: Refusal::Expired },
+            let (bytes_done, bytes_total) = *news.borrow_and_update();
+            let progress = Progress { phase: envelope.kind.clone(), bytes_done, bytes_total };
+            if let Err(fault) = self.platform.progress(envelope.task_id, &progress).await {
+                tracing::debug!(%fault, "progress could not be told");
+            }
         }
     }
 
@@ -318,6 +344,10 @@ impl<D: Driver> Inner<D> {
     /// Results of a life before this one, of a time when the platform was away, or whose telling went astray.
     async fn tell_what_is_untold(&self) {
         for (task, key, outcome) in self.journal.untold() {
+            // Whoever has it in hand tells it, or has just told it.
+            if self.hands.have(&key) || !self.journal.owes(&key) {
+                continue;
+            }
             match self.platform.result(task, &key, &outcome).await {
                 Ok(()) | Err(PlatformFault::Refused { .. }) => {
                     let _ = self.journal.told(&key);
@@ -374,13 +404,6 @@ impl<D: Driver> Inner<D> {
 
     fn keyring(&self) -> std::sync::MutexGuard<'_, Keyring> {
         self.keyring.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn turn(&self, instance: Option<Uuid>) -> Arc<Turn<()>> {
-        let Some(instance) = instance else { return Arc::default() };
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        turns.retain(|_, turn| Arc::strong_count(turn) > 1);
-        Arc::clone(turns.entry(instance).or_default())
     }
 
     /// Doubling, with full jitter, so that many nodes do not come back together.

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use node_protocol::{
     ControlAction, Generations, Image, Launched, Port, Resources, Secrets, Workload, WorkloadState,
 };
-use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::drivers::{Driver, Seen};
+use crate::drivers::{Driver, Seen, Told};
 
 /// An image that is on the node already and serves on a port until it is stopped.
 pub struct Stage {
@@ -85,7 +85,7 @@ impl Stage {
     }
 
     async fn launch<D: Driver>(&self, driver: &D, instance: Uuid, generation: i64) -> Launched {
-        let (told, _) = watch::channel((0, 0));
+        let (told, _) = Told::new(CancellationToken::new());
         let network = driver.network(instance).await;
         assert!(network.is_ok(), "making the network: {network:?}");
         let launched = driver.launch(&self.workload(instance, generation), &Secrets::default(), &told).await;

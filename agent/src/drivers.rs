@@ -16,6 +16,7 @@ use node_protocol::{
     WorkloadState,
 };
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::health;
@@ -35,8 +36,30 @@ impl DriverFault {
     }
 }
 
-/// How far a pull is: bytes done, and bytes in all as far as they are known.
-pub type Told = watch::Sender<(u64, u64)>;
+/// What a launch tells while it is under way, and what it is told: how far its pull is, and that a removal overtook it.
+#[derive(Debug)]
+pub struct Told {
+    pulled: watch::Sender<(u64, u64)>,
+    overtaken: CancellationToken,
+}
+
+impl Told {
+    pub fn new(overtaken: CancellationToken) -> (Told, watch::Receiver<(u64, u64)>) {
+        let (pulled, news) = watch::channel((0, 0));
+        (Told { pulled, overtaken }, news)
+    }
+
+    /// Bytes done, and bytes in all as far as they are known.
+    pub fn pulled(&self, done: u64, total: u64) {
+        self.pulled.send_replace((done, total));
+    }
+
+    /// Ends when a removal came that makes the launch pointless. Listen where nothing of the engine's is half done.
+    pub async fn overtaken(&self) -> DriverFault {
+        self.overtaken.cancelled().await;
+        DriverFault::new(StatusReason::TaskRejected, "a removal came before the workload was started")
+    }
+}
 
 /// One of our containers, as the engine shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,6 +110,7 @@ pub trait Driver: Send + Sync + 'static {
     fn networks(&self) -> impl Future<Output = Result<Vec<(Uuid, Network)>, DriverFault>> + Send;
 
     /// Pulls and starts, on the instance's network, which is there. Doing it again finds what is there: one name, one container.
+    /// A pull that is overtaken is given up.
     fn launch(
         &self,
         workload: &Workload,

@@ -1,6 +1,7 @@
 //! Doing one task: the driver does the work, this says what became of it. Every task may be done again.
 
-use chrono::{DateTime, Utc};
+use std::path::Path;
+
 use domain::manifest::SmokeTest;
 use domain::{SmokeVerdict, StatusReason};
 use node_protocol::{
@@ -12,7 +13,7 @@ use uuid::Uuid;
 use crate::authorized_keys;
 use crate::drivers::{Driver, DriverFault, Seen, Told};
 use crate::health;
-use crate::platform::Platform;
+use crate::platform::{Now, Platform};
 use crate::relay::Relay;
 use crate::update::Updater;
 
@@ -24,8 +25,10 @@ pub(crate) struct Doing<'a, D> {
     pub(crate) updater: &'a Updater,
     pub(crate) key: &'a Key,
     pub(crate) task: &'a Envelope,
-    pub(crate) now: DateTime<Utc>,
+    pub(crate) now: &'a Now,
     pub(crate) told: &'a Told,
+    /// The list of this machine's accounts.
+    pub(crate) people: &'a Path,
 }
 
 impl<D: Driver> Doing<'_, D> {
@@ -38,7 +41,7 @@ impl<D: Driver> Doing<'_, D> {
             Task::DiagHealthProbe(probe) => self.probe(probe).await,
             Task::DiagLogs(wanted) => self.logs(wanted).await,
             Task::SshInstallAuthorizedKeys(wanted) => {
-                authorized_keys::install(wanted).map(|()| Output::KeysInstalled)
+                authorized_keys::install(wanted, self.people).map(|()| Output::KeysInstalled)
             }
             Task::AgentSelfUpdate(wanted) => {
                 return self.updater.update(self.platform, self.task, wanted, self.told).await;
@@ -68,11 +71,15 @@ impl<D: Driver> Doing<'_, D> {
         Ok(Output::Controlled)
     }
 
-    /// What went is told by the driver; what is left, by a fresh look.
+    /// What went is told by the driver; what is left, by a fresh look. Evidence is only of a removal that left nothing.
     async fn remove(&self, remove: &Remove) -> Result<Output, DriverFault> {
         let Remove { instance_id, generations, for_good } = *remove;
         let removed = self.driver.remove(instance_id, generations, for_good).await?;
         let remaining = self.remaining(instance_id, generations, for_good).await?;
+        if !remaining.is_empty() {
+            let message = format!("still there after the removal: {}", remaining.join(", "));
+            return Err(DriverFault::new(StatusReason::Internal, message));
+        }
         let evidence = Evidence {
             node_id: self.task.node_id,
             instance_id,
@@ -81,7 +88,7 @@ impl<D: Driver> Doing<'_, D> {
             driver: self.driver.name().to_owned(),
             removed,
             remaining,
-            observed_at: self.now,
+            observed_at: (self.now)(),
         };
         let signed = Signed::sign(&evidence, self.key);
         let evidence = signed.map_err(|fault| DriverFault::new(StatusReason::Internal, fault.to_string()))?;

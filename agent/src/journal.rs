@@ -143,6 +143,11 @@ impl Journal {
         self.inner().memory.untold()
     }
 
+    /// Whether this result is among them.
+    pub fn owes(&self, key: &str) -> bool {
+        self.inner().memory.owes(key)
+    }
+
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -8,6 +8,7 @@ mod authorized_keys;
 mod contract;
 mod drivers;
 mod execute;
+mod hands;
 mod health;
 mod home;
 mod inventory;

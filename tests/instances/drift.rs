@@ -1,10 +1,11 @@
 //! What a node has differs from what should be there: it is brought back, or told, and only by a run of the instance's own
 //! that has looked for itself.
 
-use agent::{Docker, Driver, Simulated};
+use agent::{Docker, Driver, Simulated, Told};
 use engine::Start;
 use node_protocol::{ControlAction, Secrets, WorkloadState};
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use workflows::reconcilers::drift::WatchDrift;
 
@@ -29,7 +30,7 @@ async fn running(driver: &Simulated) -> (Platform, RunningAgent, Uuid) {
 /// A container of this generation that nobody asked for.
 async fn plant(driver: &Simulated, instance: Uuid, generation: i64) {
     let stage = agent::Stage { digest: format!("sha256:{}", "b".repeat(64)), port: PORT };
-    let (told, _) = tokio::sync::watch::channel((0, 0));
+    let (told, _) = Told::new(CancellationToken::new());
     driver.launch(&stage.workload(instance, generation), &Secrets::default(), &told).await.unwrap();
 }
 

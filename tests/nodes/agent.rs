@@ -3,16 +3,19 @@
 
 use std::time::Duration;
 
-use agent::{Agent, Docker, Driver, Home, Identity, Settings, Simulated, SimulatedFault, hold_to_contract};
+use agent::{
+    Agent, Docker, Driver, Home, Identity, Settings, Simulated, SimulatedFault, Told, hold_to_contract,
+};
 use domain::StatusReason;
 use engine::RunState;
 use node_protocol::{
     Evidence, Generations, HealthProbe, OciLaunch, Outcome, Output, Probe, ProbeKind, PublicKey, Remove,
-    Signed, Task,
+    Secrets, Signed, Task,
 };
 use serde_json::Value;
 use sqlx::PgPool;
 use store::node_tasks::{self, NewNodeTask};
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::http::Http;
@@ -24,14 +27,14 @@ use crate::support::world::Do;
 const HOUR: u64 = 3_600_000;
 
 /// A story with a door, and a run for every task that waits for its result.
-struct Line {
-    story: Story,
-    http: Http,
-    door: Door,
+pub(super) struct Line {
+    pub(super) story: Story,
+    pub(super) http: Http,
+    pub(super) door: Door,
 }
 
 impl Line {
-    async fn new() -> Line {
+    pub(super) async fn new() -> Line {
         let story = Story::new().await;
         let http = Http::over(&story).await;
         let door = Door::open(&http).await;
@@ -39,7 +42,7 @@ impl Line {
     }
 
     /// Gives the node a task on behalf of a run that waits for it.
-    async fn give(&self, node: Uuid, task: &Task, generation: i64) -> (Uuid, Uuid) {
+    pub(super) async fn give(&self, node: Uuid, task: &Task, generation: i64) -> (Uuid, Uuid) {
         let run = self.story.start([Do::Wait(HOUR)]).await;
         self.story.until(run, &[RunState::Waiting]).await;
         let id = Uuid::now_v7();
@@ -71,7 +74,7 @@ impl Line {
         result(&self.story.pool, id).await
     }
 
-    async fn end(self) {
+    pub(super) async fn end(self) {
         drop(self.door);
         self.story.end().await;
     }
@@ -86,7 +89,7 @@ async fn result(pool: &PgPool, task: Uuid) -> Outcome {
     serde_json::from_value(result).unwrap()
 }
 
-fn launch(engine: &agent::Stage, instance: Uuid, generation: i64) -> Task {
+pub(super) fn launch(engine: &agent::Stage, instance: Uuid, generation: i64) -> Task {
     Task::OciLaunch(Box::new(OciLaunch { workload: engine.workload(instance, generation) }))
 }
 
@@ -94,7 +97,7 @@ fn removal(instance: Uuid, last: i64) -> Task {
     Task::OciRemove(Remove { instance_id: instance, generations: Generations::UpTo(last), for_good: true })
 }
 
-fn stage() -> agent::Stage {
+pub(super) fn stage() -> agent::Stage {
     agent::Stage { digest: format!("sha256:{}", "a".repeat(64)), port: PORT }
 }
 
@@ -153,10 +156,10 @@ async fn a_result_that_could_not_be_told_is_told_after_a_restart_and_nothing_is_
     line.end().await;
 }
 
-const TASK_IS_OUT: &str =
+pub(super) const TASK_IS_OUT: &str =
     "select status = 'handed_out' and $2::text[] is not null from node_tasks where id = $1";
 
-fn journal(agent: &RunningAgent) -> String {
+pub(super) fn journal(agent: &RunningAgent) -> String {
     std::fs::read_to_string(agent.folder.join("journal")).unwrap_or_default()
 }
 
@@ -219,6 +222,42 @@ async fn the_docker_driver_holds_the_contract() {
     let engine = Engine::start().await;
     let driver = Docker::connect(&engine.host()).await.unwrap();
     hold_to_contract(&driver, &engine.stage).await;
+    assert_eq!(engine.leftovers(), Vec::<String>::new());
+}
+
+/// The agent may be killed after a container is gone and before its files are, or before there is a container at all.
+#[tokio::test(flavor = "multi_thread")]
+async fn files_without_a_container_go_with_the_instance() {
+    let engine = Engine::start().await;
+    let driver = Docker::connect(&engine.host()).await.unwrap();
+    let instance = Uuid::now_v7();
+    let (told, _) = Told::new(CancellationToken::new());
+    for generation in [1, 2] {
+        let mut workload = engine.stage.workload(instance, generation);
+        workload.files = [("packages.json".to_owned(), "[]".to_owned())].into();
+        driver.launch(&workload, &Secrets::default(), &told).await.unwrap();
+        engine.docker(&["rm", "--force", &workload.container_name()]).unwrap();
+    }
+    assert_eq!(driver.leftovers(instance).await.unwrap().len(), 3, "a network, and the files of two");
+    driver.remove(instance, Generations::Only(1), false).await.unwrap();
+    assert_eq!(driver.leftovers(instance).await.unwrap().len(), 2, "only those that were meant");
+    driver.remove(instance, Generations::UpTo(1), true).await.unwrap();
+    assert_eq!(driver.leftovers(instance).await.unwrap(), Vec::<String>::new());
+}
+
+/// Docker's own pools are used up after some thirty networks.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_has_networks_for_more_instances_than_dockers_own_pools() {
+    let engine = Engine::start().await;
+    let driver = Docker::connect(&engine.host()).await.unwrap();
+    let instances: Vec<Uuid> = (0..40).map(|_| Uuid::now_v7()).collect();
+    for instance in &instances {
+        let network = driver.network(*instance).await.unwrap().expect("a network");
+        assert_eq!(network.prefix, 28);
+    }
+    for instance in instances {
+        driver.remove(instance, Generations::UpTo(1), true).await.unwrap();
+    }
     assert_eq!(engine.leftovers(), Vec::<String>::new());
 }
 

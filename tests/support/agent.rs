@@ -1,5 +1,5 @@
-//! A real agent in a story, reaching the platform over a real socket. It can be stopped and started again on the same
-//! folder, and the way between the two can be cut.
+//! A real agent in a story, reaching the platform over a real socket, on threads of its own. It can be killed and started again
+//! on the same folder, and the way between the two can be cut.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use domain::Secret;
 use node_protocol::{Gpu, Inventory};
 use serde_json::json;
 use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -81,15 +82,21 @@ pub struct RunningAgent {
     pub id: Uuid,
     pub folder: PathBuf,
     stop: CancellationToken,
-    task: JoinHandle<()>,
+    task: Option<JoinHandle<()>>,
+    /// Whatever the agent has begun runs here, and ends with it.
+    runtime: Option<Runtime>,
+}
+
+/// A one-time token for a new node, made by the administrator that `http` acts as.
+pub async fn token(http: &Http, name: &str) -> Secret<String> {
+    let made = http.post(&admin("/nodes"), json!({ "name": name })).await.with(201);
+    Secret::new(made["enrolment_token"].as_str().expect("a token").to_owned())
 }
 
 impl RunningAgent {
     /// A new node, enrolled through the door by the administrator that `http` acts as.
     pub async fn enrol<D: Driver + Clone>(http: &Http, door: &Door, name: &str, driver: &D) -> RunningAgent {
-        let made = http.post(&admin("/nodes"), json!({ "name": name })).await.with(201);
-        let token = Secret::new(made["enrolment_token"].as_str().expect("a token").to_owned());
-        RunningAgent::join(&door.url, &token, driver, now_of(http)).await
+        RunningAgent::join(&door.url, &token(http, name).await, driver, now_of(http)).await
     }
 
     /// A new node of the platform at this address, for which the token was made.
@@ -125,6 +132,7 @@ impl RunningAgent {
         RunningAgent::on(folder, driver, now)
     }
 
+    /// From what is in the folder: an identity, and the accounts of a machine of its own where a story wrote some.
     fn on<D: Driver + Clone>(folder: PathBuf, driver: &D, now: Now) -> RunningAgent {
         let home = Home::at(&folder).expect("a folder");
         let id = home.identity().expect("an identity").node_id;
@@ -132,20 +140,31 @@ impl RunningAgent {
             poll: Duration::from_secs(5),
             longest_pause: Duration::from_millis(100),
             longest_beat: Duration::from_millis(200),
+            people: folder.join("passwd"),
             ..Settings::new("test")
         };
         let agent = Agent::open(home, driver.clone(), settings, now).expect("an agent");
         let stop = CancellationToken::new();
         let stopped = stop.clone();
-        let task = tokio::spawn(async move { agent.run(stopped).await });
-        RunningAgent { id, folder, stop, task }
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let runtime = runtime.expect("threads of its own");
+        let task = runtime.spawn(async move { agent.run(stopped).await });
+        RunningAgent { id, folder, stop, task: Some(task), runtime: Some(runtime) }
     }
 
     /// As if its process were killed: what it was doing is gone, what it wrote down is not.
-    pub async fn kill(self) -> PathBuf {
-        self.task.abort();
-        let _ = self.task.await;
-        self.folder
+    pub async fn kill(mut self) -> PathBuf {
+        self.ends().await;
+        std::mem::take(&mut self.folder)
+    }
+
+    /// Nothing of it goes on after this.
+    async fn ends(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            let ended =
+                tokio::task::spawn_blocking(move || runtime.shutdown_timeout(Duration::from_secs(10)));
+            ended.await.expect("it ends");
+        }
     }
 
     /// The same node again, from what is on its disk.
@@ -153,15 +172,27 @@ impl RunningAgent {
         RunningAgent::on(folder, driver, now_of(http))
     }
 
-    pub async fn end(self) {
+    pub async fn end(mut self) {
         self.stop.cancel();
-        let _ = self.task.await;
+        if let Some(task) = self.task.take() {
+            let _ = task.await;
+        }
+        self.ends().await;
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
+impl Drop for RunningAgent {
+    /// A story that failed leaves nothing running.
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
 /// The clock that the story moves.
-fn now_of(http: &Http) -> Now {
+pub fn now_of(http: &Http) -> Now {
     let clock = Arc::clone(&http.realm.clock);
     Arc::new(move || clients::Clock::now(&*clock))
 }

@@ -21,7 +21,7 @@ const FIRST_PORT: u16 = 40_000;
 pub enum Fault {
     /// It fails with this reason and nothing is there.
     FailNext(StatusReason),
-    /// It hangs until [`Simulated::release`].
+    /// It hangs until [`Simulated::release`], or until a removal overtakes it.
     Hang,
     /// It is there, and then it is not.
     Vanish,
@@ -51,6 +51,8 @@ struct State {
     mute: BTreeSet<Uuid>,
     /// Removals that are still to fail.
     stubborn: u32,
+    /// Removals for good that are still to leave the network behind.
+    careless: u32,
     /// Starts of what stands still that are still to fail.
     inert: u32,
     launches: u64,
@@ -70,6 +72,11 @@ impl Simulated {
     /// The next so many removals fail.
     pub fn will_keep(&self, removals: u32) {
         self.state().stubborn = removals;
+    }
+
+    /// The next so many removals for good leave the network behind.
+    pub fn will_leave_behind(&self, removals: u32) {
+        self.state().careless = removals;
     }
 
     /// The next so many starts of what stands still fail.
@@ -191,12 +198,15 @@ impl Driver for Simulated {
                 return Err(DriverFault::new(reason, "the simulated node was told to fail"));
             }
             Some(Fault::Hang) => {
-                let passed = self.inner.gate.acquire().await;
+                let passed = tokio::select! {
+                    passed = self.inner.gate.acquire() => passed,
+                    overtaken = told.overtaken() => return Err(overtaken),
+                };
                 passed.map_err(|_| DriverFault::new(StatusReason::Internal, "the gate is gone"))?.forget();
             }
             Some(Fault::Vanish) | None => {}
         }
-        told.send_replace((1, 1));
+        told.pulled(1, 1);
         let mut state = self.state();
         let launched = state.start(workload);
         let variables = workload.env.iter().chain(&secrets.env);
@@ -251,7 +261,9 @@ impl Driver for Simulated {
         let mut gone: Vec<String> =
             state.workloads.values().filter(|seen| meant(seen)).map(|seen| seen.name.clone()).collect();
         state.workloads.retain(|_, seen| !meant(seen));
-        if for_good {
+        if for_good && state.careless > 0 {
+            state.careless -= 1;
+        } else if for_good {
             gone.extend(state.networks.remove(&instance));
         }
         Ok(gone)

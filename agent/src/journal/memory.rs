@@ -106,6 +106,10 @@ impl Memory {
         untold.filter_map(|(key, known)| Some((known.task_id, key.clone(), known.outcome.clone()?))).collect()
     }
 
+    pub(super) fn owes(&self, key: &str) -> bool {
+        self.tasks.get(key).is_some_and(|known| !known.told && known.outcome.is_some())
+    }
+
     /// Lets go of what is beyond what is remembered. What was not told yet is kept.
     pub(super) fn forget(&mut self) {
         let beyond = self.order.len().saturating_sub(REMEMBERED);

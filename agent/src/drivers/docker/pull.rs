@@ -26,7 +26,10 @@ impl Docker {
             let message = format!("the image {} is not on this node", image.digest);
             return Err(DriverFault::new(StatusReason::ImagePullFailed, message));
         }
-        self.pull(image, credential, told).await
+        tokio::select! {
+            pulled = self.pull(image, credential, told) => pulled,
+            overtaken = told.overtaken() => Err(overtaken),
+        }
     }
 
     async fn pull(
@@ -53,7 +56,7 @@ impl Docker {
             if detail.total.is_some() {
                 layers.insert(layer, (bytes(detail.current), bytes(detail.total)));
                 let sum = |part: fn(&(u64, u64)) -> u64| layers.values().map(part).sum::<u64>();
-                told.send_replace((sum(|layer| layer.0), sum(|layer| layer.1)));
+                told.pulled(sum(|layer| layer.0), sum(|layer| layer.1));
             }
         }
         Ok(())
