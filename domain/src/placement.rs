@@ -57,8 +57,10 @@ pub struct Candidate {
     pub total: Amounts,
     /// What instances hold of it.
     pub taken: Amounts,
-    /// Instances on its node, whoever's.
+    /// Other instances on its node, whoever's.
     pub neighbours: u32,
+    /// Those among them that may have no neighbours.
+    pub loners: u32,
     /// Whether somebody holds the port that is asked for.
     pub port_is_held: bool,
 }
@@ -145,6 +147,7 @@ fn row(wanted: &Wanted, has: &Candidate) -> Row {
             has.total.memory_gib.saturating_sub(has.taken.memory_gib),
         ),
         alone("exclusive_node", wanted.exclusive, has.neighbours),
+        shared("shared_node", has.loners),
         port(wanted.host_port, has.port_is_held),
     ];
     Row { allocation_id: has.allocation_id, fits: predicates.iter().all(|p| p.holds), predicates }
@@ -173,6 +176,11 @@ fn alone(name: &str, required: bool, neighbours: u32) -> Predicate {
     predicate(name, words.to_owned(), format!("{neighbours} others"), !required || neighbours == 0)
 }
 
+fn shared(name: &str, loners: u32) -> Predicate {
+    let required = "no instance that needs the node alone".to_owned();
+    predicate(name, required, format!("{loners} such"), loners == 0)
+}
+
 fn port(wanted: Option<u16>, held: bool) -> Predicate {
     let required = wanted.map_or_else(|| "any".to_owned(), |port| format!("{port} free"));
     let actual = if wanted.is_some() && held { "held by an instance" } else { "free" };
@@ -193,6 +201,7 @@ mod tests {
             total: Amounts { gpu_count: 4, cpu_cores: 16, memory_gib: 64 },
             taken: Amounts { gpu_count: 1, cpu_cores: 4, memory_gib: 8 },
             neighbours: 1,
+            loners: 0,
             port_is_held: true,
         }
     }
@@ -220,7 +229,7 @@ mod tests {
     #[test]
     fn every_predicate_can_fail_alone_and_says_what_was_there() {
         assert_eq!(broken(&wanted(), candidate(1)), Vec::<String>::new());
-        let cases: [(&str, Wanted, Candidate); 10] = [
+        let cases: [(&str, Wanted, Candidate); 11] = [
             (
                 "allocation_status",
                 wanted(),
@@ -234,6 +243,7 @@ mod tests {
             ("free_cpu_cores", Wanted { cpu_cores: 13, ..wanted() }, candidate(1)),
             ("free_memory_gib", Wanted { memory_gib: 57, ..wanted() }, candidate(1)),
             ("exclusive_node", Wanted { exclusive: true, ..wanted() }, candidate(1)),
+            ("shared_node", wanted(), Candidate { loners: 1, ..candidate(1) }),
             ("host_port", Wanted { host_port: Some(30_000), ..wanted() }, candidate(1)),
         ];
         for (name, wanted, candidate) in cases {
@@ -249,7 +259,7 @@ mod tests {
         let mut poor = candidate(1);
         (poor.taken.gpu_count, poor.node) = (4, NodeStatus::Unavailable);
         let rows = matrix(&wanted(), &[poor, candidate(2)]);
-        assert!(rows.iter().all(|row| row.predicates.len() == 10));
+        assert!(rows.iter().all(|row| row.predicates.len() == 11));
         assert_eq!(rows[0].predicates.iter().filter(|p| !p.holds).count(), 2);
     }
 }

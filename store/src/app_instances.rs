@@ -5,8 +5,8 @@ mod read;
 mod wellbeing;
 
 pub use read::{
-    Filter, count_on_node, expected_on, find, find_locked, list, of, on_allocation, on_node, standing_in,
-    unreachable_on_live_nodes, using_version,
+    Filter, Neighbours, expected_on, find, find_locked, list, neighbours, of, on_allocation, on_node,
+    running_on_lost_nodes, standing_in, unreachable_on_live_nodes, using_version,
 };
 pub use wellbeing::{Serving, serving_on, tell_whether_it_serves};
 

@@ -270,6 +270,33 @@ pub async fn stop_launches(
     .await
 }
 
+/// Ends a task that a node took and will not answer for: it counts as failed, whatever the node says later.
+pub async fn give_up(conn: &mut PgConnection, idempotency_key: &str, result: &Value) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update node_tasks set status = 'failed', result = $2, sealed = null, lease_expires_at = null,
+                finished_at = engine.now(), updated_at = engine.now()
+         where idempotency_key = $1 and status = 'handed_out'",
+        idempotency_key,
+        result
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// The ports of a node that a launch found taken within the last hour, by somebody of whom the platform does not know.
+pub async fn ports_found_taken(conn: &mut PgConnection, node: Uuid) -> sqlx::Result<Vec<i32>> {
+    sqlx::query_scalar!(
+        r#"select distinct port::integer as "port!"
+           from node_tasks t, jsonb_path_query(t.input, 'strict $.**.ports[*].host') port
+           where t.node_id = $1 and t.status = 'failed' and t.result ->> 'reason' = 'port_unavailable'
+             and t.finished_at > engine.now() - interval '1 hour'"#,
+        node
+    )
+    .fetch_all(conn)
+    .await
+}
+
 /// Takes a task back that no node has seen. False when one has, and it must be undone on the node instead.
 pub async fn withdraw(conn: &mut PgConnection, idempotency_key: &str) -> sqlx::Result<bool> {
     let taken = sqlx::query!(

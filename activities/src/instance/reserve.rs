@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use domain::StatusReason;
-use domain::manifest::RuntimeProfile;
+use domain::manifest::{Compatibility, Manifest, RuntimeProfile};
 use domain::placement::{self, Grant, Strategy, Wanted};
 use engine::{Activity, Call, Fault};
 use serde::{Deserialize, Serialize};
@@ -14,14 +14,14 @@ use store::app_instance_artifacts::Standing;
 use store::app_instances::{self, AppInstance, Why};
 use store::deployment::{candidate, own_share};
 use store::resource_ledger::{self as ledger, Held, Kind};
-use store::{Refused, app_instance_releases, nodes};
+use store::{Refused, app_instance_releases, app_versions, node_tasks, nodes};
 use uuid::Uuid;
 
 use super::{held, holder, unreadable};
 use crate::Env;
 
-/// Ports of a node that workloads are reached on.
-const PORTS: std::ops::Range<u16> = 30_000..40_000;
+/// Ports of a node that workloads are reached on. From 32768 on the kernel gives them to whoever calls out.
+const PORTS: std::ops::Range<u16> = 30_000..32_768;
 
 /// What a placement is made of.
 const KINDS: [Kind; 4] = [Kind::Gpu, Kind::CpuCore, Kind::MemoryGib, Kind::Port];
@@ -54,7 +54,7 @@ impl Activity for ReservePlacement {
     async fn run(&self, env: &Env, call: &Call) -> Result<Placement, Fault> {
         let mut tx = env.engine.pool().begin().await?;
         let (allocation, instance) = self.lock(&mut tx).await?;
-        let (grant, names) = wishes(&mut tx, &instance).await?;
+        let Wishes { grant, names, compatibility } = wishes(&mut tx, &instance).await?;
         let taken = ledger::balance_of_run(&mut tx, instance.id, call.run).await?;
         let own = match self.strategy {
             Strategy::SideBySide => Grant::default(),
@@ -70,9 +70,10 @@ impl Activity for ReservePlacement {
             // What it gave up of the old share is no longer in it.
             let new = gpus_among(&allocation, &taken).into_iter().filter(|index| !old.contains(index));
             let gpus = old.iter().copied().chain(new).collect();
-            return Ok(placed(&allocation, &names, kept, ports, gpus));
+            return Ok(placed(&allocation, &names, kept.or(grant.host_port), ports, gpus));
         }
-        if let Err(why) = fits(&mut tx, &allocation, grant, own).await? {
+        let wanted = Wanted { exclusive: compatibility.requires_exclusive_node, ..wanted(grant) };
+        if let Err(why) = fits(&mut tx, &allocation, &wanted, (instance.id, own)).await? {
             app_instances::note_reason(&mut tx, instance.id, &why).await?;
             tx.commit().await?;
             return Err(Fault::terminal(why.reason.as_str(), why.message));
@@ -97,7 +98,7 @@ impl Activity for ReservePlacement {
             ledger::post(&mut tx, who, Kind::Port, &ledger::port_of(allocation.node_id, *port), 1).await?;
         }
         tx.commit().await?;
-        Ok(placed(&allocation, &names, kept, ports, gpus))
+        Ok(placed(&allocation, &names, kept.or(grant.host_port), ports, gpus))
     }
 
     async fn undo(&self, env: &Env, call: &Call) -> Result<(), Fault> {
@@ -129,15 +130,26 @@ fn share(judged: Result<Grant, Refused>) -> Result<Grant, Fault> {
     })
 }
 
-/// What the instance gets, and the names of its ports in the profile's order.
-async fn wishes(conn: &mut PgConnection, instance: &AppInstance) -> Result<(Grant, Vec<String>), Fault> {
+struct Wishes {
+    /// What the instance gets.
+    grant: Grant,
+    /// Of its ports, in the profile's order.
+    names: Vec<String>,
+    /// What its version asks of the place.
+    compatibility: Compatibility,
+}
+
+async fn wishes(conn: &mut PgConnection, instance: &AppInstance) -> Result<Wishes, Fault> {
     let release = app_instance_releases::find(conn, instance.id, Standing::Target).await?;
     let release = release.ok_or_else(|| unreadable(&"nothing was resolved for the instance"))?;
     let grant: Grant = serde_json::from_value(release.resources).map_err(|error| unreadable(&error))?;
     let profile: RuntimeProfile =
         serde_json::from_value(release.profile).map_err(|error| unreadable(&error))?;
     let names = profile.ports.iter().enumerate().map(|(place, port)| port.endpoint_name(place)).collect();
-    Ok((grant, names))
+    let version = app_versions::find(conn, &instance.app_slug, &release.version).await?;
+    let version = version.ok_or_else(|| unreadable(&"the version is gone"))?;
+    let manifest: Manifest = serde_json::from_value(version.manifest).map_err(|error| unreadable(&error))?;
+    Ok(Wishes { grant, names, compatibility: manifest.version.compatibility })
 }
 
 /// The ports that an earlier try took; `None` when there was none.
@@ -149,16 +161,17 @@ fn ports_among(taken: &[Held]) -> Option<Vec<u16>> {
     Some(ports.filter_map(|held| held.resource.rsplit(':').next()?.parse().ok()).collect())
 }
 
-/// The port that was asked for, or kept, is the first one's; the rest go up.
+/// The port that was asked for, taken now or kept, is the first one's; the rest go up.
 fn placed(
     allocation: &Allocation,
     names: &[String],
-    kept: Option<u16>,
+    first: Option<u16>,
     mut ports: Vec<u16>,
     gpus: Vec<i32>,
 ) -> Placement {
-    ports.sort_unstable_by_key(|port| (PORTS.contains(port), *port));
-    let ports = names.iter().cloned().zip(kept.into_iter().chain(ports)).collect();
+    ports.retain(|port| Some(*port) != first);
+    ports.sort_unstable();
+    let ports = names.iter().cloned().zip(first.into_iter().chain(ports)).collect();
     Placement { node_id: allocation.node_id, allocation_id: allocation.id, ports, gpus }
 }
 
@@ -192,17 +205,21 @@ fn moved(old: &[i32], new: &[i32]) -> Vec<(i32, i32)> {
     taken.chain(old.iter().filter(|index| !new.contains(index)).map(|index| (*index, -1))).collect()
 }
 
+/// Whether the version's shape and accelerator fit was decided for good when the instance was asked for.
+fn wanted(grant: Grant) -> Wanted {
+    let Grant { gpu_count, cpu_cores, memory_gib, host_port } = grant;
+    Wanted { gpu_count, cpu_cores, memory_gib, host_port, ..Wanted::default() }
+}
+
 /// The same predicates as when the instance was asked for: much may have changed since.
 async fn fits(
     conn: &mut PgConnection,
     allocation: &Allocation,
-    grant: Grant,
-    own: Grant,
+    wanted: &Wanted,
+    (asking, own): (Uuid, Grant),
 ) -> Result<Result<(), Why>, Fault> {
-    let candidate = candidate(conn, allocation, grant.host_port).await?.without(&own);
-    let Grant { gpu_count, cpu_cores, memory_gib, host_port } = grant;
-    let wanted = Wanted { gpu_count, cpu_cores, memory_gib, host_port, ..Wanted::default() };
-    let row = placement::matrix(&wanted, &[candidate]).remove(0);
+    let candidate = candidate(conn, allocation, wanted.host_port, Some(asking)).await?.without(&own);
+    let row = placement::matrix(wanted, &[candidate]).remove(0);
     let broken: Vec<_> = row.predicates.iter().filter(|predicate| !predicate.holds).collect();
     if broken.is_empty() {
         return Ok(Ok(()));
@@ -215,7 +232,7 @@ async fn fits(
     Ok(Err(Why { reason, message }))
 }
 
-/// The lowest free ones; the first is the one that was asked for, if one was.
+/// The lowest free ones that nobody unknown was found on lately; the first is the one that was asked for, if one was.
 async fn free_ports(
     conn: &mut PgConnection,
     node: Uuid,
@@ -223,9 +240,13 @@ async fn free_ports(
     asked: Option<u16>,
 ) -> Result<Vec<u16>, Fault> {
     let mut ports = Vec::new();
+    let taken = node_tasks::ports_found_taken(conn, node).await?;
     for port in asked.into_iter().chain(PORTS) {
         if ports.len() == wanted {
             break;
+        }
+        if asked != Some(port) && taken.contains(&i32::from(port)) {
+            continue;
         }
         let free = !ledger::port_is_held(conn, node, port).await?;
         if free && !ports.contains(&port) {

@@ -118,12 +118,36 @@ pub async fn standing_in(conn: &mut PgConnection, project: Uuid) -> sqlx::Result
     .await
 }
 
-/// How many instances stand on a node, whoever's.
-pub async fn count_on_node(conn: &mut PgConnection, node: Uuid) -> sqlx::Result<i32> {
-    sqlx::query_scalar!(
-        r#"select count(*)::integer as "count!" from app_instances i join allocations a on a.id = i.allocation_id
-           where a.node_id = $1 and i.status not in ('requested', 'decommissioned')"#,
-        node
+/// How many instances stand on a node.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Neighbours {
+    pub all: i32,
+    /// Those of versions that need the node alone.
+    pub loners: i32,
+}
+
+/// Whoever's. An instance that asks counts only others, and of those only such as hold something already: of two that come
+/// at once, the first to take is there and the second is not.
+pub async fn neighbours(
+    conn: &mut PgConnection,
+    node: Uuid,
+    asking: Option<Uuid>,
+) -> sqlx::Result<Neighbours> {
+    sqlx::query_as!(
+        Neighbours,
+        r#"select count(*)::integer as "all!",
+                  count(*) filter (where exists (
+                      select from app_instance_releases r join app_versions v on v.version = r.version
+                          join apps p on p.id = v.app_id and p.slug = i.app_slug
+                      where r.instance_id = i.id and r.standing in ('serving', 'target')
+                        and v.manifest #>> '{version,compatibility,requires_exclusive_node}' = 'true'))::integer as "loners!"
+           from app_instances i join allocations a on a.id = i.allocation_id
+           where a.node_id = $1 and i.status not in ('requested', 'decommissioned')
+             and ($2::uuid is null or (i.id <> $2 and exists (
+                 select from resource_ledger l where l.instance_id = i.id
+                 group by l.kind, l.resource having sum(l.quantity) > 0)))"#,
+        node,
+        asking
     )
     .fetch_one(conn)
     .await
@@ -139,6 +163,18 @@ pub async fn on_node(conn: &mut PgConnection, node: Uuid, status: InstanceStatus
     )
     .fetch_all(conn)
     .await
+}
+
+/// The instances that run by their own word on nodes that were given up for lost, with their nodes; by id.
+pub async fn running_on_lost_nodes(conn: &mut PgConnection) -> sqlx::Result<Vec<(Uuid, Uuid)>> {
+    let rows = sqlx::query!(
+        "select i.id, n.id as node_id from app_instances i
+         join allocations a on a.id = i.allocation_id join nodes n on n.id = a.node_id
+         where i.status = 'running' and n.status = 'unavailable' order by i.id"
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.id, row.node_id)).collect())
 }
 
 /// The instances that should be found on a node: those that run, and those that did until it fell silent. By id.

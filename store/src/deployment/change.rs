@@ -59,7 +59,7 @@ pub async fn decide_change(
     };
     let grant: Grant = serde_json::from_value(release.resources.clone()).map_err(unreadable)?;
     admitted.allows(&grant)?;
-    let there = candidate(conn, &allocation, grant.host_port).await?;
+    let there = candidate(conn, &allocation, grant.host_port, Some(instance.id)).await?;
     let wanted = Wanted::of(&admitted.manifest.version.compatibility, grant);
     let (strategy, matrix) = fitting(&wanted, there, &own_share(conn, instance).await?)?;
     let serving = app_instance_artifacts::of(conn, instance.id, Standing::Serving).await?;
@@ -168,9 +168,7 @@ pub async fn own_share(conn: &mut PgConnection, instance: &AppInstance) -> Resul
 }
 
 /// Beside what runs, if that fits; else in its place.
-fn fitting(wanted: &Wanted, mut there: Candidate, own: &Grant) -> Result<(Strategy, Vec<Row>), Refused> {
-    // It is no neighbour of itself.
-    there.neighbours = there.neighbours.saturating_sub(1);
+fn fitting(wanted: &Wanted, there: Candidate, own: &Grant) -> Result<(Strategy, Vec<Row>), Refused> {
     let matrix = placement::matrix(wanted, std::slice::from_ref(&there));
     if matrix.iter().all(|row| row.fits) {
         return Ok((Strategy::SideBySide, matrix));

@@ -22,16 +22,17 @@ pub(super) async fn of_project(
     let all = allocations::list(conn, filter, Slice { after: None, limit: MOST }).await?;
     let mut candidates = Vec::new();
     for allocation in all.iter().filter(|allocation| allocation.status != "released") {
-        candidates.push(candidate(conn, allocation, port).await?);
+        candidates.push(candidate(conn, allocation, port, None).await?);
     }
     Ok(candidates)
 }
 
-/// An allocation with what is taken of it.
+/// An allocation with what is taken of it. The instance that asks is no neighbour of itself.
 pub async fn candidate(
     conn: &mut PgConnection,
     allocation: &Allocation,
     port: Option<u16>,
+    asking: Option<Uuid>,
 ) -> sqlx::Result<Candidate> {
     let node = match nodes::find(conn, allocation.node_id).await? {
         Some(node) => node.status()?,
@@ -48,6 +49,7 @@ pub async fn candidate(
         Some(port) => ledger::port_is_held(conn, allocation.node_id, port).await?,
         None => false,
     };
+    let neighbours = app_instances::neighbours(conn, allocation.node_id, asking).await?;
     Ok(Candidate {
         allocation_id: allocation.id,
         status: allocation.status()?,
@@ -64,7 +66,8 @@ pub async fn candidate(
             cpu_cores: of(Kind::CpuCore),
             memory_gib: of(Kind::MemoryGib),
         },
-        neighbours: count(app_instances::count_on_node(conn, allocation.node_id).await?),
+        neighbours: count(neighbours.all),
+        loners: count(neighbours.loners),
         port_is_held,
     })
 }
