@@ -6,6 +6,7 @@ mod begin;
 mod begin_change;
 mod credentials;
 mod drift;
+mod evidence;
 mod identity;
 mod launch;
 mod probe;
@@ -26,7 +27,8 @@ pub use begin::BeginDeploy;
 pub use begin_change::{BeginChange, Way};
 pub use credentials::revoke_key;
 pub use drift::{RESTARTED, RemoveStray, RestartWorkload, STRAY_REMOVED};
-pub use identity::{ProvisionIdentity, end_identity};
+pub use evidence::gone;
+pub use identity::{ProvisionIdentity, TRUSTED, end_identity, end_trust};
 pub use launch::{LAUNCHED, LaunchWorkload};
 pub use probe::{HEALTHY, ProbeWorkload};
 pub use pull::{IssuePullIntent, end_pull};
@@ -39,15 +41,15 @@ pub use target::{ResolveTarget, Target, clear_target};
 pub use verdict::{tell_canary, why};
 
 use domain::event::{NewEvent, Thread};
-use domain::{EventType, RuntimeBackend};
+use domain::{EventType, NodeStatus, RuntimeBackend};
 use engine::{Call, Fault};
 use node_protocol::{Control, Outcome, Remove, Task};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 use store::app_instances::{self, AppInstance};
 use store::node_tasks::{self, NewNodeTask};
-use store::outbox;
 use store::resource_ledger::Holder;
+use store::{nodes, outbox};
 use tracing::field::Empty;
 use tracing::{Span, info_span};
 use uuid::Uuid;
@@ -159,12 +161,13 @@ impl Order<'_> {
     }
 }
 
-/// Has the node do a task that an undo needs, and asks anew where it failed: an engine that was away for a moment must not leave a
-/// run stuck for good. What the node answered, or why it is still to be waited for.
+/// Has the node do a task that an undo needs, and asks anew where its answer is none that settles it: an engine that was away for
+/// a moment must not leave a run stuck for good. What the node answered, or why it is still to be waited for.
 async fn insist(
     conn: &mut PgConnection,
     order: &Order<'_>,
     call: &Call,
+    settles: impl Fn(&Outcome) -> Result<(), String>,
 ) -> Result<Result<Outcome, String>, Fault> {
     let mut trouble = "the node has not answered yet".to_owned();
     for asked in 0_u32.. {
@@ -177,12 +180,20 @@ async fn insist(
         let result = node_tasks::find(conn, id).await?.and_then(|task| task.result);
         match result.map(serde_json::from_value::<Outcome>) {
             None => break,
-            Some(Ok(Outcome::Failed { message, .. })) => trouble = message,
-            Some(Ok(outcome)) => return Ok(Ok(outcome)),
+            Some(Ok(outcome)) => match settles(&outcome) {
+                Ok(()) => return Ok(Ok(outcome)),
+                Err(why) => trouble = why,
+            },
             Some(Err(error)) => return Err(unreadable(&error)),
         }
     }
     Ok(Err(trouble))
+}
+
+/// Whether the node was given up for lost: nobody waits for its answer, and what it has is owed.
+async fn is_lost(conn: &mut PgConnection, node: Uuid) -> Result<bool, Fault> {
+    let node = nodes::find(conn, node).await?;
+    Ok(node.map(|node| node.status()).transpose()? == Some(NodeStatus::Unavailable))
 }
 
 /// Whether the instance is a Compose stack.

@@ -50,6 +50,11 @@ impl Signed {
         }
         serde_json::from_slice(&bytes).map_err(|_| SignatureFault::Unreadable)
     }
+
+    /// What the statement says, whoever signed it. For those who know by other means whose it is; whatever is kept is opened.
+    pub fn said<T: Statement>(&self) -> Option<T> {
+        serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(&self.payload).ok()?).ok()
+    }
 }
 
 /// A statement may hold secrets, so it is not shown.

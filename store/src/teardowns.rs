@@ -40,10 +40,13 @@ pub struct Debt {
     pub collected_at: Option<DateTime<Utc>>,
 }
 
-/// The node owes a removal from now on.
+/// The node owes a removal from now on; one that owes already, since when it does.
 pub async fn owe(conn: &mut PgConnection, instance: Uuid, node: Uuid, run: Uuid) -> sqlx::Result<()> {
     sqlx::query!(
-        "insert into teardown_debts (instance_id, node_id, run_id) values ($1, $2, $3) on conflict do nothing",
+        "insert into teardown_debts as d (instance_id, node_id, run_id) values ($1, $2, $3)
+         on conflict (instance_id) do update
+         set node_id = excluded.node_id, run_id = excluded.run_id, created_at = engine.now(), collected_at = null
+         where d.collected_at is not null",
         instance,
         node,
         run
@@ -62,6 +65,37 @@ pub async fn collect(conn: &mut PgConnection, instance: Uuid) -> sqlx::Result<()
     .execute(conn)
     .await?;
     Ok(())
+}
+
+/// Open debts of nodes that are heard of, of instances that no run acts on, each with the newest removal since that the node
+/// answered, and what it answered. By instance.
+pub async fn payable(conn: &mut PgConnection) -> sqlx::Result<Vec<(Debt, Uuid, Value)>> {
+    let rows = sqlx::query!(
+        r#"select d.instance_id, d.node_id, d.run_id, d.created_at, d.collected_at, t.id as "task!", t.result as "result!"
+           from teardown_debts d join nodes n on n.id = d.node_id and n.status in ('active', 'drained')
+           join app_instances i on i.id = d.instance_id
+           cross join lateral (
+               select t.id, t.result from node_tasks t
+               where t.instance_id = d.instance_id and t.node_id = d.node_id
+                 and t.kind in ('oci.remove', 'compose.remove') and t.finished_at >= d.created_at and t.result is not null
+               order by t.id desc limit 1) t
+           where d.collected_at is null
+             and not exists (select from engine.run r where r.finished_at is null and r.target = 'app_instance:' || i.id)
+           order by d.instance_id"#
+    )
+    .fetch_all(conn)
+    .await?;
+    let read = rows.into_iter().map(|row| {
+        let debt = Debt {
+            instance_id: row.instance_id,
+            node_id: row.node_id,
+            run_id: row.run_id,
+            created_at: row.created_at,
+            collected_at: row.collected_at,
+        };
+        (debt, row.task, row.result)
+    });
+    Ok(read.collect())
 }
 
 /// Debts that nobody has paid yet, by instance.

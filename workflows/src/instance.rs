@@ -2,6 +2,7 @@
 
 mod again;
 mod change;
+pub(crate) mod debts;
 pub mod decommission;
 pub mod deploy;
 mod explain;

@@ -1,22 +1,25 @@
 //! Gives the node the task to start the workload, with its credentials sealed inside. The run waits for the answer; the
-//! undo takes the task back, or has the node take the workload away and waits for its word.
+//! undo takes the task back, or has the node take the workload away and waits for its evidence. A node that was lost meanwhile owes
+//! that: the debt is written down and the task stays open for it.
 
 use std::time::Duration;
 
+use domain::StatusReason;
 use engine::{Activity, Call, Fault, Retry};
-use node_protocol::{Generations, Remove};
+use node_protocol::{Generations, Outcome, Remove};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sqlx::PgConnection;
 use store::app_instances::AppInstance;
 use store::resource_ledger::{self as ledger, Kind};
-use store::{app_instance_releases, node_tasks};
+use store::{app_instance_releases, node_tasks, teardowns};
 use uuid::Uuid;
 
 use super::admit::{images, refused};
 use super::credentials::{Credentials, Made, revoke_key};
+use super::evidence::gone_or_newer;
 use super::reserve::Placement;
-use super::{Order, held, holder, insist, removal, unreadable, workload};
+use super::{Order, held, holder, insist, is_lost, removal, unreadable, workload};
 use crate::Env;
 
 /// The word for which a run waits after this step.
@@ -86,12 +89,19 @@ impl Activity for LaunchWorkload {
         let launch = call.idempotency_key.replace("/undo", "/do");
         let known = node_tasks::find_by_key(&mut tx, &launch).await?;
         let never_seen = known.is_none() || node_tasks::withdraw(&mut tx, &launch).await?;
-        if !never_seen && let Err(trouble) = self.gone(&mut tx, &instance, call).await? {
+        let still_there = if never_seen { None } else { self.gone(&mut tx, &instance, call).await?.err() };
+        let owed = still_there.is_some() && is_lost(&mut tx, self.placement.node_id).await?;
+        if let Some(trouble) = still_there.filter(|_| !owed) {
             tx.commit().await?;
             return Err(Fault::retry("waiting_for_node", format!("the workload is not gone: {trouble}")));
         }
         revoke_key(&mut tx, &instance, self.generation).await?;
-        ledger::give_back_of_run(&mut tx, holder(&instance, call), &[Kind::Workload]).await?;
+        if owed {
+            // It stays on the books until the node shows that it is gone.
+            self.owe(&mut tx, &launch, call).await?;
+        } else {
+            ledger::give_back_of_run(&mut tx, holder(&instance, call), &[Kind::Workload]).await?;
+        }
         tx.commit().await?;
         Ok(())
     }
@@ -117,7 +127,15 @@ impl LaunchWorkload {
             signal: None,
             sealed: None,
         };
-        // A node that refuses a removal knows of a newer generation, which is somebody else's to take away.
-        Ok(insist(conn, &order, call).await?.map(drop))
+        Ok(insist(conn, &order, call, |outcome| gone_or_newer(instance_id, outcome)).await?.map(drop))
+    }
+
+    /// What the node began is not handed out again when it returns; the removal is.
+    async fn owe(&self, conn: &mut PgConnection, launch: &str, call: &Call) -> Result<(), Fault> {
+        let message = "the node was lost before it answered".to_owned();
+        let failed = Outcome::Failed { reason: StatusReason::NodeUnreachable, message };
+        node_tasks::give_up(conn, launch, &json!(failed)).await?;
+        teardowns::owe(conn, self.instance, self.placement.node_id, call.run).await?;
+        Ok(())
     }
 }

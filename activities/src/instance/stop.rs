@@ -1,17 +1,17 @@
 //! Stops the workload that serves, where the new one needs its place. The undo starts it again and waits for the node's
-//! word, so that a failed change leaves behind what was there.
+//! word, so that a failed change leaves behind what was there. A node that was lost meanwhile starts it when it returns.
 
 use std::time::Duration;
 
 use engine::{Activity, Call, Fault, Retry};
-use node_protocol::{Control, ControlAction, Outcome};
+use node_protocol::{Control, ControlAction, Outcome, Refusal};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::app_instances::AppInstance;
 use store::node_tasks;
 use uuid::Uuid;
 
-use super::{Order, control, held, insist, unreadable};
+use super::{Order, control, held, insist, is_lost, unreadable};
 use crate::Env;
 
 /// The word for which a run waits after this step.
@@ -56,16 +56,28 @@ impl Activity for StopWorkload {
         }
         let instance = held(&mut tx, self.instance).await?;
         let input = self.input(&instance, ControlAction::Start)?;
-        let answered = insist(&mut tx, &self.order(&instance, &input, None), call).await?;
+        let order = self.order(&instance, &input, None);
+        let answered = insist(&mut tx, &order, call, starts_or_never_will).await?;
+        let lost = is_lost(&mut tx, self.node_id).await?;
         tx.commit().await?;
         match answered {
             Ok(Outcome::Succeeded { .. }) => Ok(()),
             Ok(other) => Err(Fault::terminal("restart_failed", format!("{other:?}"))),
+            Err(_) if lost => Ok(()),
             Err(trouble) => {
                 let message = format!("the old workload does not run again: {trouble}");
                 Err(Fault::retry("waiting_for_node", message))
             }
         }
+    }
+}
+
+/// A node that failed, or heard of it too late, is asked again.
+fn starts_or_never_will(outcome: &Outcome) -> Result<(), String> {
+    match outcome {
+        Outcome::Failed { message, .. } => Err(message.clone()),
+        Outcome::Refused { refusal: Refusal::Expired } => Err("the task came too late".to_owned()),
+        _ => Ok(()),
     }
 }
 

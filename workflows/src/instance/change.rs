@@ -125,7 +125,8 @@ impl Shift {
         let Shift { instance, generation, .. } = *self;
         run.step(RemoveWorkload::before(instance, generation, node_id)).await?;
         let outcome = run.wait_until("workload_removed", "", REMOVES_WITHIN).await?;
-        let gone = matches!(outcome, Some(Outcome::Succeeded { .. }));
+        let gone =
+            outcome.is_some_and(|outcome: Outcome| activities::instance::gone(instance, &outcome).is_ok());
         let told = Told::of(run);
         run.transact("release_old", move |conn| {
             let told = told.clone();

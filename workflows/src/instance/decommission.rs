@@ -13,7 +13,7 @@ use domain::{EventType, InstanceStatus, Permission, StatusReason};
 use engine::{
     Asker, Call, EngineError, Fault, Halt, NotAgain, PlannedStep, Run, Start, StartError, Workflow,
 };
-use node_protocol::{Outcome, Output, Signed};
+use node_protocol::{Outcome, Signed};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
@@ -184,8 +184,8 @@ impl Workflow for DecommissionInstance {
 }
 
 impl DecommissionInstance {
-    /// The node's evidence. Only a removal that the node could not do is asked for again, for as long as it takes: there is
-    /// no way back, and what is on the node must not be forgotten.
+    /// The node's evidence that nothing is left. A removal that the node could not do, or that left something, is asked for again,
+    /// for as long as it takes: there is no way back, and what is on the node must not be forgotten.
     async fn removed(&self, run: &mut Run<Env>, node_id: Uuid) -> Result<Signed, Halt> {
         let DecommissionInstance { instance, generation } = *self;
         let mut asked = 0;
@@ -195,11 +195,10 @@ impl DecommissionInstance {
             let remove =
                 RemoveWorkload { instance, generation, node_id, for_good: true, attempt: attempt.clone() };
             run.step_for(&attempt, remove).await?;
-            let trouble = match self.answered(run, node_id, &attempt).await? {
-                Outcome::Succeeded { output: Output::Removed { evidence } } => return Ok(evidence),
-                Outcome::Succeeded { output } => format!("the node answered something else: {output:?}"),
-                Outcome::Failed { message, .. } => message,
-                Outcome::Refused { refusal } => format!("the node refused: {refusal}"),
+            let outcome = self.answered(run, node_id, &attempt).await?;
+            let trouble = match instance::gone(instance, &outcome) {
+                Ok(evidence) => return Ok(evidence.clone()),
+                Err(trouble) => trouble,
             };
             if asked % ATTEMPTS == 0 {
                 run.step_for(&attempt, ReportFailedRemoval { instance, trouble }).await?;
@@ -269,6 +268,7 @@ async fn settle(
     }
     ledger::give_back(conn, holder, &held).await?;
     instance::end_identity(conn, &now).await?;
+    instance::end_trust(conn, instance, &told.run.to_string(), &told.correlation_id).await?;
     app_instance_artifacts::clear_all(conn, instance).await?;
     app_instance_releases::clear_all(conn, instance).await?;
     app_instance_heartbeats::clear(conn, instance).await?;

@@ -9,15 +9,15 @@ use activities::instance::{
     RemoveWorkload, ReservePlacement, ResolveArtifacts,
 };
 use domain::placement::Strategy;
-use domain::{EventType, InstanceStatus};
+use domain::{EventType, InstanceStatus, StatusReason};
 use engine::{Asker, Fault, Halt, NotAgain, OnExhausted, PlannedStep, Run, Workflow};
-use node_protocol::{Launched, Output};
+use node_protocol::{Launched, Outcome, Output, Refusal};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 use store::app_instance_artifacts::Standing;
 use store::resource_ledger as ledger;
-use store::{app_instance_artifacts, app_instance_releases, app_instances, meters};
+use store::{app_instance_artifacts, app_instance_releases, app_instances, meters, teardowns};
 use tracing::Span;
 use uuid::Uuid;
 
@@ -71,6 +71,7 @@ impl Workflow for DeployInstance {
         PlannedStep::transact("release_earlier"),
         PlannedStep::undoable("reserve_placement"),
         PlannedStep::undoable("provision_identity"),
+        PlannedStep::wait("ssh_trust_installed"),
         PlannedStep::undoable("issue_pull_intent"),
         PlannedStep::undoable("launch_workload"),
         PlannedStep::wait("workload_launched"),
@@ -104,7 +105,9 @@ impl Workflow for DeployInstance {
         let strategy = Strategy::SideBySide;
         let placement = run.step(ReservePlacement { instance, strategy }).await?;
         let node_id = placement.node_id;
-        run.step(ProvisionIdentity { instance, account }).await?;
+        if run.step(ProvisionIdentity { instance, account }).await?.is_some() {
+            trusted(run).await?;
+        }
         run.step(IssuePullIntent { instance, node_id, pull }).await?;
         run.step(LaunchWorkload { instance, generation, placement, pull, alone: true }).await?;
         let launched = launched(answer(run, "workload_launched", LAUNCHES_WITHIN).await?);
@@ -133,7 +136,10 @@ impl DeployInstance {
     async fn clear(&self, run: &mut Run<Env>, node_id: Uuid) -> Result<(), Halt> {
         let instance = self.instance;
         run.step(RemoveWorkload::before(instance, self.generation, node_id)).await?;
-        answer(run, "workload_removed", REMOVES_WITHIN).await?;
+        let removed = Outcome::Succeeded { output: answer(run, "workload_removed", REMOVES_WITHIN).await? };
+        if let Err(trouble) = instance::gone(instance, &removed) {
+            return Err(run.fail(&Fault::terminal(StatusReason::Internal.as_str(), trouble)).await);
+        }
         let told = Told::of(run);
         run.transact("release_earlier", move |conn| {
             let told = told.clone();
@@ -171,10 +177,27 @@ impl DeployInstance {
     }
 }
 
+/// The node has the key; where it knows of a newer set already, that has it too.
+async fn trusted(run: &mut Run<Env>) -> Result<(), Halt> {
+    let outcome = run.wait_until("ssh_trust_installed", "", ANSWERS_WITHIN).await?;
+    let (reason, message) = match outcome {
+        Some(Outcome::Succeeded { .. } | Outcome::Refused { refusal: Refusal::StaleGeneration }) => {
+            return Ok(());
+        }
+        Some(Outcome::Failed { reason, message }) => (reason, message),
+        Some(Outcome::Refused { refusal }) => {
+            (StatusReason::TaskRejected, format!("the node refused the task: {refusal}"))
+        }
+        None => (StatusReason::NodeUnreachable, "the node did not let the key in in time".to_owned()),
+    };
+    Err(run.fail(&Fault::terminal(reason.as_str(), message)).await)
+}
+
 /// Everything that is held was the earlier workload's, and that is gone.
 async fn release_earlier(conn: &mut PgConnection, instance: Uuid, told: &Told) -> Result<(), Fault> {
     let now = instance::held(conn, instance).await?;
     ledger::give_back_for_takers(conn, holder(&now, told)).await?;
+    teardowns::collect(conn, instance).await?;
     instance::end_identity(conn, &now).await
 }
 

@@ -117,7 +117,7 @@ impl ReconcileInstance {
         Ok(Some(format!("the workload stands still and cannot be started: {trouble}")))
     }
 
-    /// What the strays held is given back only with the node's word that they are gone.
+    /// What the strays held is given back only with the node's evidence that they are gone.
     async fn remove_strays(&self, run: &mut Run<Env>, found: &Findings) -> Result<(), Halt> {
         let ReconcileInstance { instance, node_id } = *self;
         let mut gone = !found.strays.is_empty();
@@ -125,7 +125,7 @@ impl ReconcileInstance {
             let remove = RemoveStray { instance, node_id, stray: *stray, for_good: found.ended };
             run.step_for(stray, remove).await?;
             let outcome: Option<Outcome> = run.wait_until("stray_removed", stray, ANSWERS_WITHIN).await?;
-            gone &= matches!(outcome, Some(Outcome::Succeeded { .. }));
+            gone &= outcome.is_some_and(|outcome| instance::gone(self.instance, &outcome).is_ok());
         }
         if !gone || found.ended {
             return Ok(());

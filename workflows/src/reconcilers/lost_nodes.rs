@@ -1,5 +1,6 @@
 //! Nodes that fell silent are given up for lost, and what ran there has failed; a node that speaks again and still has its
-//! workloads has them back, as if nothing had been. What it returns without is the drift reconciler's.
+//! workloads has them back, as if nothing had been. What it returns without is the drift reconciler's; what it owed is
+//! collected.
 
 use std::time::Duration;
 
@@ -17,6 +18,8 @@ use store::{allocations, outbox};
 use uuid::Uuid;
 
 use super::drift::{Claim, Wanted, compare, workloads};
+use crate::instance::debts;
+use crate::told::Told;
 
 /// A look that was missed is not made up for: the next one sees the same.
 pub const QUARTER_MINUTELY: Schedule =
@@ -30,8 +33,11 @@ pub struct WatchNodes {}
 
 impl Workflow for WatchNodes {
     const NAME: &'static str = "platform.watch_nodes";
-    const PLAN: &'static [PlannedStep] =
-        &[PlannedStep::transact("give_up_silent"), PlannedStep::transact("take_back_returned")];
+    const PLAN: &'static [PlannedStep] = &[
+        PlannedStep::transact("give_up_silent"),
+        PlannedStep::transact("take_back_returned"),
+        PlannedStep::transact("collect_debts"),
+    ];
     const ON_EXHAUSTED: OnExhausted = OnExhausted::Unwind;
     type Env = Env;
 
@@ -51,7 +57,14 @@ impl Workflow for WatchNodes {
                 Box::pin(async move { take_back(conn, &correlation_id).await })
             })
             .await?;
-        run.output(&json!({ "nodes_lost": lost, "instances_recovered": back })).await
+        let told = Told::of(run);
+        let paid: u32 = run
+            .transact("collect_debts", move |conn| {
+                let told = told.clone();
+                Box::pin(async move { debts::collect(conn, &told).await })
+            })
+            .await?;
+        run.output(&json!({ "nodes_lost": lost, "instances_recovered": back, "debts_collected": paid })).await
     }
 }
 
@@ -68,6 +81,12 @@ async fn give_up(conn: &mut PgConnection, correlation_id: &str) -> Result<u32, F
             running.push((fail(conn, instance, &node, correlation_id).await?, instance));
         }
         tell(conn, &node, &running, correlation_id).await?;
+    }
+    // A run that turned back after its node was lost leaves an instance that runs by its own word.
+    for (instance, node) in app_instances::running_on_lost_nodes(conn).await? {
+        if let Some(node) = nodes::find(conn, node).await? {
+            fail(conn, instance, &node, correlation_id).await?;
+        }
     }
     Ok(lost)
 }
