@@ -147,6 +147,21 @@ async fn begin<A: Action<Subject: Resource>>(
     Ok((started.id, answer))
 }
 
+/// What the action would be refused with now, whatever its input. One that is under way already is not.
+pub(crate) async fn may<A: Action<Subject: Resource>>(
+    conn: &mut PgConnection,
+    subject: &A::Subject,
+) -> Result<(), ApiError> {
+    if A::is_begun(subject) {
+        return Ok(());
+    }
+    let busy = runs(conn, &about(subject)).await?.pop().is_some_and(|run| !run.state.is_terminal());
+    if A::is_legal(subject) && (A::SUPERSEDES || !busy) {
+        return Ok(());
+    }
+    Err(in_the_way::<A>(conn, subject).await?)
+}
+
 async fn found<R: Resource>(conn: &mut PgConnection, caller: &Caller, key: &R::Key) -> Result<R, ApiError> {
     R::find_locked(conn, caller, key).await?.ok_or_else(|| ApiError::plain(R::MISSING))
 }

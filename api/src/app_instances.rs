@@ -24,7 +24,7 @@ pub(crate) use report::{heartbeat, report_event};
 pub(crate) use timeline::{events, operations};
 
 use api_types::{AppInstance, InstanceArtifact, InstanceReason};
-use domain::{ControlPlaneScope, ErrorCode, UnknownWord};
+use domain::{ControlPlaneScope, ErrorCode, InstanceStatus, ReasonKind, StatusReason, UnknownWord};
 use sqlx::PgConnection;
 use store::app_instance_artifacts::{self, Standing};
 use store::app_instances as table;
@@ -71,7 +71,8 @@ async fn node_of(conn: &mut PgConnection, instance: &table::AppInstance) -> Resu
 /// As callers see it: with what serves, or, before anything does, with what is about to.
 async fn shown(conn: &mut PgConnection, row: table::AppInstance) -> Result<AppInstance, ApiError> {
     let mut used = app_instance_artifacts::of(conn, row.id, Standing::Serving).await?;
-    if used.is_empty() {
+    let serves = !used.is_empty();
+    if !serves {
         used = app_instance_artifacts::of(conn, row.id, Standing::Target).await?;
     }
     let artifacts = used.into_iter().map(|one| InstanceArtifact {
@@ -81,6 +82,9 @@ async fn shown(conn: &mut PgConnection, row: table::AppInstance) -> Result<AppIn
     });
     let allowed_actions = offered(conn, &row).await?;
     let (status, reason) = (row.status()?, row.reason()?);
+    // What failed before it served has nothing that could come back by itself.
+    let waits_for_a_person = status == InstanceStatus::Failed && !serves;
+    let kind = |code: StatusReason| if waits_for_a_person { ReasonKind::Blocked } else { code.kind() };
     let scope: ControlPlaneScope = row.control_plane_scope.parse().map_err(newer)?;
     Ok(AppInstance {
         id: row.id,
@@ -93,7 +97,7 @@ async fn shown(conn: &mut PgConnection, row: table::AppInstance) -> Result<AppIn
         status,
         status_reason: reason.map(|code| InstanceReason {
             code,
-            kind: code.kind(),
+            kind: kind(code),
             message: row.status_message.unwrap_or_default(),
         }),
         operating_mode: row.operating_mode.parse().map_err(newer)?,

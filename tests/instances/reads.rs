@@ -60,6 +60,43 @@ async fn a_plan_says_what_would_happen_and_does_nothing() {
     platform.end().await;
 }
 
+/// A plan that promises what the action refuses would be worth nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_is_refused_where_the_action_is() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    driver.will(SimulatedFault::Hang);
+    let next = platform.version(&profile(PORT, 30)).await;
+    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
+    platform.story.until(run, &[RunState::Waiting]).await;
+    let operator = platform.http.acting("operator");
+    let of = |what: &str| project(&format!("/app-instances/{id}/{what}"));
+    let same = async |verb: &str, body: Value, status: u16| {
+        let mut planned = body.clone();
+        planned["action"] = json!(verb);
+        let planned = operator.post(&of("plan"), planned).await.with(status);
+        let refused = operator.post(&of(verb), body).await.with(status);
+        assert_eq!(
+            (&planned["code"], &planned["details"]),
+            (&refused["code"], &refused["details"]),
+            "{verb}"
+        );
+        planned["code"].clone()
+    };
+    let upgrade = json!({ "target_version": next });
+    assert_eq!(same("upgrade", upgrade.clone(), 409).await, "operation_in_progress");
+    operator.post(&of("plan"), json!({ "action": "decommission" })).await.with(200);
+    driver.release(1);
+    platform.succeeds(run).await;
+    operator.post(&of("plan"), json!({ "action": "upgrade", "target_version": next })).await.with(200);
+    platform.decommission(id).await;
+    assert_eq!(same("upgrade", upgrade, 409).await, "state_conflict");
+    operator.post(&of("plan"), json!({ "action": "decommission" })).await.with(200);
+    agent.end().await;
+    platform.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_instance_tells_its_story_its_runs_and_its_parts() {
     let platform = Platform::new().await;

@@ -15,10 +15,12 @@ use store::app_instances::AppInstance;
 use store::deployment::{Change, Purpose, To, decide, decide_change};
 use store::{allocations, node_tasks, prices, server};
 use uuid::Uuid;
-use workflows::instance::explain;
+use workflows::instance::decommission::Decommission;
+use workflows::instance::{Rollback, Upgrade, explain};
 
 use super::create::{held_version, wish};
 use super::{found, newer, place};
+use crate::action::may;
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
@@ -35,6 +37,7 @@ const REFUSES: &[ErrorCode] = &[
     ErrorCode::EntitlementRequired,
     ErrorCode::PolicyDenied,
     ErrorCode::StateConflict,
+    ErrorCode::OperationInProgress,
     ErrorCode::ArtifactUntrusted,
     ErrorCode::ArtifactNotDeployable,
     ErrorCode::PlacementUnsatisfiable,
@@ -102,6 +105,11 @@ async fn plan_action(
     };
     let mut tx = state.write().await?;
     let instance = found(&mut tx, &caller, id).await?;
+    match asked.action {
+        PlannedAction::Upgrade => may::<Upgrade>(&mut tx, &instance).await?,
+        PlannedAction::Rollback => may::<Rollback>(&mut tx, &instance).await?,
+        PlannedAction::Decommission => may::<Decommission>(&mut tx, &instance).await?,
+    }
     let plan = match purpose {
         None => steps(&mut tx, "decommission", &instance.app_slug).await?,
         Some((verb, purpose)) => {
