@@ -14,6 +14,7 @@ pub mod order_update;
 pub mod promises;
 pub mod relay_events;
 mod task_signers;
+pub mod trust;
 pub mod verify_artifact;
 pub mod version_gates;
 pub mod version_references;

@@ -7,12 +7,14 @@ use api_types::{
 };
 use axum::extract::State as Shared;
 use axum::response::Response;
+use clients::ssh_key;
 use domain::{ErrorCode, Secret};
 use serde_json::json;
 use sqlx::PgConnection;
 use store::access_credentials as table;
 use store::wrapped_secrets::About;
 use uuid::Uuid;
+use workflows::trust;
 
 use crate::caller::Caller;
 use crate::depot::Wanted;
@@ -116,6 +118,7 @@ async fn make(
     let (org_id, project_id) = place(&change.caller)?;
     let id = Uuid::now_v7();
     let sealed = seal(&state, id, &change.body.value)?;
+    let public_key = public_key(change.body.kind, &change.body.value)?;
     let new = table::NewAccessCredential {
         id,
         org_id,
@@ -123,6 +126,7 @@ async fn make(
         name: &change.body.name,
         kind: change.body.kind.as_str(),
         sealed: &sealed,
+        public_key: public_key.as_deref(),
         created_by: change.caller.principal().id,
     };
     let made = shown(table::insert(&mut change.tx, &new).await?);
@@ -140,7 +144,9 @@ async fn turn(
     let before = in_custody(&mut change.tx, &change.caller, id).await?;
     if_match.require(&before)?;
     let sealed = seal(&state, before.id, &change.body.value)?;
-    let after = shown(table::rotate(&mut change.tx, before.id, &sealed).await?);
+    let public_key = public_key(before.kind, &change.body.value)?;
+    let after = shown(table::rotate(&mut change.tx, before.id, &sealed, public_key.as_deref()).await?);
+    tell_nodes(&mut change, after.id).await?;
     let reason = change.body.reason.take();
     let told = Change::of("access_credential", after.id).from(&before).to(&after).because(reason);
     change.commit(told, Answer::ok(&after)?.tagged()).await
@@ -186,6 +192,7 @@ async fn end(id: Id, if_match: IfMatch, mut change: Mutation<Operate>) -> Result
     let before = found(&mut change.tx, &change.caller, id).await?;
     if_match.require(&before)?;
     let after = shown(table::revoke(&mut change.tx, before.id).await?);
+    tell_nodes(&mut change, after.id).await?;
     let reason = change.body.reason.take();
     let told = Change::of("access_credential", after.id).from(&before).to(&after).because(reason);
     change.commit(told, Answer::ok(&after)?.tagged()).await
@@ -204,6 +211,21 @@ async fn in_custody(conn: &mut PgConnection, caller: &Caller, id: Id) -> Result<
         return Err(refused.with("state", "revoked").with("allowed_actions", json!([])));
     }
     Ok(credential)
+}
+
+/// Nodes that the key opened are told in the same transaction what opens them now.
+async fn tell_nodes<B>(change: &mut Mutation<B>, id: Uuid) -> Result<(), ApiError> {
+    let correlation_id = change.caller.context.correlation_id.to_string();
+    Ok(trust::tell_all(&mut change.tx, id, &correlation_id).await?)
+}
+
+/// The line by which nodes know an SSH key.
+fn public_key(kind: AccessCredentialType, value: &Secret<String>) -> Result<Option<String>, ApiError> {
+    if kind != AccessCredentialType::SshKey {
+        return Ok(None);
+    }
+    let line = ssh_key::public_line(value.expose());
+    line.map(Some).ok_or_else(|| ApiError::invalid("/value", "is no SSH key in OpenSSH's form"))
 }
 
 fn seal(state: &State, id: Uuid, value: &Secret<String>) -> Result<String, ApiError> {

@@ -12,6 +12,7 @@ pub mod oidc;
 pub mod registry;
 pub mod seal;
 pub mod signing;
+pub mod ssh_key;
 pub mod tokens;
 pub mod trust;
 pub mod webhook;

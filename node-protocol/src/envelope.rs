@@ -20,6 +20,7 @@ pub struct Envelope {
     pub node_id: Uuid,
     /// The same for every try of one step; a node does it once.
     pub idempotency_key: String,
+    /// Whose turn it takes; of a task about the node itself, the node.
     pub instance_id: Option<Uuid>,
     /// The fence: a node refuses what is older than it has seen.
     pub generation: i64,

@@ -72,6 +72,11 @@ pub struct AuthorizedKeys {
     pub keys: Vec<String>,
 }
 
+impl AuthorizedKeys {
+    /// The account of a node that apps are set up by; nodes for apps that ask for such access have one of this name.
+    pub const USER: &'static str = "gpuaas";
+}
+
 /// Ask a workload until it serves, or its grace period is over; then make the requests of its version's own tests, each once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -156,6 +161,11 @@ impl Task {
     /// Whether tasks of this kind change nothing on the node: such a task waits for no other and is never owed.
     pub fn only_looks(kind: &str) -> bool {
         kind == "diag.logs"
+    }
+
+    /// Whether tasks of this kind are about the node itself, whose turn they take and whose numbers they have.
+    pub fn is_of_the_node(kind: &str) -> bool {
+        kind == "ssh.install_authorized_keys"
     }
 
     pub fn input(&self) -> Result<Value, serde_json::Error> {

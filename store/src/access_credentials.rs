@@ -29,6 +29,8 @@ pub struct NewAccessCredential<'a> {
     pub name: &'a str,
     pub kind: &'a str,
     pub sealed: &'a str,
+    /// Of an SSH key: the line by which nodes know it.
+    pub public_key: Option<&'a str>,
     pub created_by: Uuid,
 }
 
@@ -43,8 +45,8 @@ pub async fn insert(
 ) -> sqlx::Result<AccessCredential> {
     sqlx::query_as!(
         AccessCredential,
-        "insert into access_credentials (id, org_id, project_id, name, kind, sealed, created_by)
-         values ($1, $2, $3, $4, $5, $6, $7)
+        "insert into access_credentials (id, org_id, project_id, name, kind, sealed, created_by, public_key)
+         values ($1, $2, $3, $4, $5, $6, $7, $8)
          returning id, org_id, project_id, name, kind, version, created_by, created_at, rotated_at, revoked_at",
         new.id,
         new.org_id,
@@ -52,7 +54,8 @@ pub async fn insert(
         new.name,
         new.kind,
         new.sealed,
-        new.created_by
+        new.created_by,
+        new.public_key
     )
     .fetch_one(conn)
     .await
@@ -130,14 +133,32 @@ pub async fn usable(conn: &mut PgConnection, project: Uuid, ids: &[Uuid]) -> sql
     .await
 }
 
+/// Those of these that the project can use and nodes know by a line.
+pub async fn usable_keys(conn: &mut PgConnection, project: Uuid, ids: &[Uuid]) -> sqlx::Result<Vec<Uuid>> {
+    sqlx::query_scalar!(
+        "select id from access_credentials where project_id = $1 and id = any($2) and public_key is not null",
+        project,
+        ids
+    )
+    .fetch_all(conn)
+    .await
+}
+
 /// From here on launches hand over the new secret.
-pub async fn rotate(conn: &mut PgConnection, id: Uuid, sealed: &str) -> sqlx::Result<AccessCredential> {
+pub async fn rotate(
+    conn: &mut PgConnection,
+    id: Uuid,
+    sealed: &str,
+    public_key: Option<&str>,
+) -> sqlx::Result<AccessCredential> {
     sqlx::query_as!(
         AccessCredential,
-        "update access_credentials set sealed = $2, version = version + 1, rotated_at = engine.now() where id = $1
+        "update access_credentials set sealed = $2, public_key = $3, version = version + 1, rotated_at = engine.now()
+         where id = $1
          returning id, org_id, project_id, name, kind, version, created_by, created_at, rotated_at, revoked_at",
         id,
-        sealed
+        sealed,
+        public_key
     )
     .fetch_one(conn)
     .await
@@ -147,7 +168,8 @@ pub async fn rotate(conn: &mut PgConnection, id: Uuid, sealed: &str) -> sqlx::Re
 pub async fn revoke(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<AccessCredential> {
     sqlx::query_as!(
         AccessCredential,
-        "update access_credentials set sealed = null, revoked_at = coalesce(revoked_at, engine.now()) where id = $1
+        "update access_credentials set sealed = null, public_key = null, revoked_at = coalesce(revoked_at, engine.now())
+         where id = $1
          returning id, org_id, project_id, name, kind, version, created_by, created_at, rotated_at, revoked_at",
         id
     )

@@ -15,6 +15,7 @@ pub mod reconcilers;
 pub mod relay;
 pub mod sequencer;
 mod told;
+pub use activities::trust;
 pub mod version;
 pub mod webhook;
 

@@ -3,7 +3,7 @@
 use axum::extract::State as Shared;
 use chrono::TimeDelta;
 use clients::seal::Sealer;
-use node_protocol::{Envelope, Secrets, Signed};
+use node_protocol::{Envelope, Secrets, Signed, Task};
 use serde::{Deserialize, Serialize};
 use store::node_tasks::{self, NodeTask};
 use tokio::time::{Instant, timeout_at};
@@ -76,7 +76,7 @@ fn envelope(state: &State, task: &NodeTask) -> Result<Envelope, ApiError> {
         task_id: task.id,
         node_id: task.node_id,
         idempotency_key: task.idempotency_key.clone(),
-        instance_id: task.instance_id,
+        instance_id: task.instance_id.or_else(|| Task::is_of_the_node(&task.kind).then_some(task.node_id)),
         generation: task.generation,
         epoch: task.epoch,
         correlation_id: task.correlation_id.clone(),

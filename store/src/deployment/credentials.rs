@@ -10,6 +10,9 @@ use uuid::Uuid;
 use crate::app_instances::AppInstance;
 use crate::{Refused, access_credentials};
 
+/// What launches call the key by which their machine is set up, where a version asks for one.
+pub const BOOTSTRAP: &str = "bootstrap_access_credential";
+
 /// All that is wrong with the credentials that were named.
 pub(super) async fn problems(
     conn: &mut PgConnection,
@@ -21,8 +24,17 @@ pub(super) async fn problems(
     let ids: Vec<Uuid> = named.values().copied().collect();
     let usable = access_credentials::usable(conn, project, &ids).await?;
     let mut wrong = Vec::new();
+    let bootstraps = declared.runtime_requirements.bootstrap_access_credential.is_some();
+    if bootstraps && !named.contains_key(BOOTSTRAP) {
+        wrong.push((format!("/credentials/{BOOTSTRAP}"), "is required".to_owned()));
+    }
+    let keys = access_credentials::usable_keys(conn, project, &ids).await?;
     for (class, id) in named {
-        if !classes.iter().any(|known| known.class == *class) {
+        if bootstraps && class == BOOTSTRAP {
+            if !keys.contains(id) {
+                wrong.push((format!("/credentials/{class}"), "is not an SSH key of this project".to_owned()));
+            }
+        } else if !classes.iter().any(|known| known.class == *class) {
             wrong.push((
                 format!("/credentials/{class}"),
                 "is not a class of credentials of this version".to_owned(),
@@ -51,7 +63,10 @@ pub async fn require(
     let mut named = of(instance)?;
     // What another version asked for is of no use to this one.
     let classes = &declared.runtime_requirements.credential_classes;
-    named.retain(|class, _| classes.iter().any(|known| known.class == *class));
+    let bootstraps = declared.runtime_requirements.bootstrap_access_credential.is_some();
+    named.retain(|class, _| {
+        (bootstraps && class == BOOTSTRAP) || classes.iter().any(|known| known.class == *class)
+    });
     match problems(conn, instance.project_id, declared, &named).await?.into_iter().next() {
         None => Ok(()),
         Some((pointer, problem)) => {

@@ -44,6 +44,9 @@ fn words(action: &str, step: &str) -> (&'static str, Option<&'static str>) {
         "release_earlier" => ("the resource ledger, on a retry: gives back what an earlier try held", None),
         "reserve_placement" => ("the allocation and the node's ports: takes what the instance gets", None),
         "provision_identity" => ("the project's service accounts: the instance gets one of its own", None),
+        "ssh_trust_installed" => {
+            ("the node, where the version asks for it: lets the key in that sets it up", None)
+        }
         "issue_pull_intent" => ("the registry's credentials: the node may pull this one image", None),
         "launch_workload" => ("the node: a task to pull the image by digest and start it", None),
         "workload_launched" => ("the node: pulls and starts the new workload", Some("oci.launch")),

@@ -1,0 +1,56 @@
+//! Who may log in to a node: it is told the complete set of keys whenever the set changes, and keeps them in a block of its own.
+
+use node_protocol::{AuthorizedKeys, Task};
+use sqlx::PgConnection;
+use store::node_tasks::{self, NewNodeTask};
+use store::ssh_trusts;
+use uuid::Uuid;
+
+/// On whose behalf a node is told.
+#[derive(Clone, Copy, Debug)]
+pub struct Asking<'a> {
+    /// The same for every try of one step.
+    pub key: &'a str,
+    pub epoch: i64,
+    /// The run to wake, and the name of the signal it waits for.
+    pub wakes: Option<(Uuid, &'a str)>,
+    pub correlation_id: &'a str,
+}
+
+/// Tells the node what is wanted now. Answers the task; one that an earlier try made stands.
+pub async fn tell(conn: &mut PgConnection, node_id: Uuid, asking: Asking<'_>) -> sqlx::Result<Uuid> {
+    if let Some(known) = node_tasks::find_by_key(conn, asking.key).await? {
+        node_tasks::raise_epoch(conn, known.id, asking.epoch).await?;
+        return Ok(known.id);
+    }
+    let (generation, keys) = ssh_trusts::wanted(conn, node_id).await?;
+    let user = AuthorizedKeys::USER.to_owned();
+    let task = Task::SshInstallAuthorizedKeys(AuthorizedKeys { user, keys });
+    let input = task.input().map_err(|error| sqlx::Error::Encode(Box::new(error)))?;
+    let new = NewNodeTask {
+        id: Uuid::now_v7(),
+        node_id,
+        org_id: None,
+        project_id: None,
+        instance_id: None,
+        kind: task.kind(),
+        idempotency_key: asking.key,
+        generation,
+        epoch: asking.epoch,
+        wakes: asking.wakes,
+        input: &input,
+        sealed: None,
+        correlation_id: asking.correlation_id,
+        trace_id: None,
+    };
+    node_tasks::insert(conn, &new).await
+}
+
+/// A key in custody was replaced or revoked: every node that it opened is told.
+pub async fn tell_all(conn: &mut PgConnection, credential: Uuid, correlation_id: &str) -> sqlx::Result<()> {
+    for node in ssh_trusts::opened_by(conn, credential).await? {
+        let key = format!("ssh_trust/{}", Uuid::now_v7());
+        tell(conn, node, Asking { key: &key, epoch: 1, wakes: None, correlation_id }).await?;
+    }
+    Ok(())
+}
