@@ -20,12 +20,18 @@ pub struct Engine {
     _turn: fs::File,
     process: Child,
     folder: PathBuf,
+    /// More of its options.
+    options: Vec<String>,
     pub stage: Stage,
 }
 
 impl Engine {
     pub async fn start() -> Engine {
-        let started = Engine::try_start().await;
+        Engine::start_with(&[]).await
+    }
+
+    pub async fn start_with(options: &[&str]) -> Engine {
+        let started = Engine::try_start(options).await;
         started.unwrap_or_else(|why| {
             panic!(
                 "no container engine can be started here, which needs root, dockerd and busybox-static: {why}"
@@ -37,7 +43,8 @@ impl Engine {
         format!("unix://{}/docker.sock", self.folder.display())
     }
 
-    /// What the engine has of ours, by Docker's own client: containers, networks and volumes, by name.
+    /// What the engine has of ours, by Docker's own client: containers, networks and volumes, by name. What it does not say is
+    /// not taken for nothing.
     pub fn leftovers(&self) -> Vec<String> {
         let containers =
             self.docker(&["ps", "-a", "--filter", "label=gpuaas.instance", "--format", "{{.Names}}"]);
@@ -45,7 +52,7 @@ impl Engine {
             self.docker(&["network", "ls", "--filter", "label=gpuaas.instance", "--format", "{{.Name}}"]);
         let volumes =
             self.docker(&["volume", "ls", "--filter", "label=gpuaas.instance", "--format", "{{.Name}}"]);
-        let all = [containers, networks, volumes].map(Result::unwrap_or_default);
+        let all = [containers, networks, volumes].map(|names| names.expect("docker says what is left"));
         let names = all.join("\n");
         names.lines().filter(|name| !name.is_empty()).map(str::to_owned).collect()
     }
@@ -67,7 +74,8 @@ impl Engine {
         self.docker(&["login", registry, "--username", username, "--password", password])
     }
 
-    async fn try_start() -> Result<Engine, String> {
+    async fn try_start(options: &[&str]) -> Result<Engine, String> {
+        let options: Vec<String> = options.iter().map(ToString::to_string).collect();
         let turn = fs::File::create(std::env::temp_dir().join("gpuaas-engine-turn"));
         let turn = turn.map_err(|error| error.to_string())?;
         let turn = tokio::task::spawn_blocking(move || turn.lock().map(|()| turn)).await;
@@ -76,9 +84,14 @@ impl Engine {
         let folder = std::env::temp_dir().join(format!("gd-{}", &Uuid::new_v4().simple().to_string()[..8]));
         fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
         let log = fs::File::create(folder.join("log")).map_err(|error| error.to_string())?;
-        let process = spawn(&folder, log)?;
-        let mut engine =
-            Engine { _turn: turn, process, folder, stage: Stage { digest: String::new(), port: PORT } };
+        let process = spawn(&folder, &options, log)?;
+        let mut engine = Engine {
+            _turn: turn,
+            process,
+            folder,
+            options,
+            stage: Stage { digest: String::new(), port: PORT },
+        };
         engine.answers().await?;
         engine.stage.digest = engine.image("welcome")?;
         Ok(engine)
@@ -99,7 +112,7 @@ impl Engine {
             let _ = fs::remove_file(self.folder.join(file));
         }
         let log = fs::File::options().append(true).open(self.folder.join("log")).expect("a log");
-        self.process = spawn(&self.folder, log).expect("dockerd");
+        self.process = spawn(&self.folder, &self.options, log).expect("dockerd");
         self.answers().await.expect("it answers again");
     }
 
@@ -166,11 +179,12 @@ impl Engine {
     }
 }
 
-fn spawn(folder: &Path, log: fs::File) -> Result<Child, String> {
+fn spawn(folder: &Path, options: &[String], log: fs::File) -> Result<Child, String> {
     let at = |name: &str| folder.join(name).display().to_string();
     Command::new("dockerd")
         .args(["--data-root", &at("data"), "--exec-root", &at("exec"), "--pidfile", &at("pid")])
         .args(["-H", &format!("unix://{}", at("docker.sock"))])
+        .args(options)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(log)

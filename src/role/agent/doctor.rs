@@ -14,7 +14,12 @@ pub async fn run(home: &Home, choice: Choice, docker_host: Option<&str>) -> Resu
         Ok(identity) => choice.enrolled(&identity.driver)?,
         Err(_) => choice,
     };
-    findings.push(match choose(choice, docker_host).await {
+    let driver = choose(choice, docker_host).await;
+    let docker = match &driver {
+        Ok(AnyDriver::Docker(docker)) => Some(docker.clone()),
+        _ => None,
+    };
+    findings.push(match driver {
         Ok(AnyDriver::Docker(docker)) => engine(&docker).await,
         Ok(AnyDriver::Simulated(_)) => {
             let what =
@@ -23,7 +28,7 @@ pub async fn run(home: &Home, choice: Choice, docker_host: Option<&str>) -> Resu
         }
         Err(failure) => (false, failure.message),
     });
-    findings.push(gpus().await);
+    findings.push(gpus(docker.as_ref()).await);
     let mut text = String::new();
     for (well, what) in &findings {
         // Writing to a string cannot fail.
@@ -51,25 +56,27 @@ async fn engine(docker: &Docker) -> (bool, String) {
     }
 }
 
-/// A machine without GPUs is well; one with GPUs needs the toolkit that hands them to containers.
-async fn gpus() -> (bool, String) {
+/// A machine without GPUs is well; one with GPUs needs an engine that was told of the toolkit that hands them to containers.
+async fn gpus(docker: Option<&Docker>) -> (bool, String) {
     let inventory = detect_inventory(0).await;
     let (cores, memory) = (inventory.cpu_cores, inventory.memory_gib);
     if inventory.gpus.is_empty() {
         return (true, format!("{cores} cores, {memory} GiB, no GPU found by nvidia-smi"));
     }
     let count = inventory.gpus.len();
-    let toolkit = tokio::process::Command::new("nvidia-ctk").arg("--version").output().await;
-    if toolkit.is_ok_and(|said| said.status.success()) {
-        return (
-            true,
-            format!("{cores} cores, {memory} GiB, {count} GPUs with the NVIDIA container toolkit"),
-        );
+    let knows = match docker {
+        Some(docker) => docker.knows_nvidia().await,
+        None => Ok(false),
+    };
+    match knows {
+        Ok(true) => {
+            (true, format!("{cores} cores, {memory} GiB, {count} GPUs that the engine hands to containers"))
+        }
+        Ok(false) => {
+            let what = "but the engine has no runtime `nvidia`: install nvidia-container-toolkit, then run \
+                        `nvidia-ctk runtime configure --runtime=docker` and restart Docker";
+            (false, format!("{count} GPUs, {what}"))
+        }
+        Err(fault) => (false, fault.to_string()),
     }
-    (
-        false,
-        format!(
-            "{count} GPUs, but the NVIDIA container toolkit is missing: install nvidia-container-toolkit"
-        ),
-    )
 }
