@@ -45,6 +45,23 @@ async fn deploying_survives_being_struck_anywhere() {
     database.drop().await;
 }
 
+/// As a retry does, after whatever the node still has is gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn deploying_again_survives_being_struck_anywhere() {
+    let database = TestDatabase::new().await;
+    furnish(&database.pool()).await;
+    let again = DeployInstance { clears: Some(NODE), ..DeployInstance::new(INSTANCE, 1) };
+    check_workflow(Check {
+        database: database.options.clone(),
+        workflow: DeployInstance { account: ACCOUNT, pull: PULL, ..again },
+        fresh_env: |engine| begin_anew(engine, "requested", false),
+        leftovers: left,
+        while_waiting: |_, _| Box::pin(async {}),
+    })
+    .await;
+    database.drop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn decommissioning_survives_being_struck_anywhere() {
     let database = TestDatabase::new().await;
