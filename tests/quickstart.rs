@@ -1,5 +1,6 @@
 //! `docs/quickstart-curl.md`, executed: the commands of its steps 1 to 8 as they are written there, by a real shell, against
-//! the built binary with a real container engine and registry. Between them, what the page only promises.
+//! the built binary with a real container engine and registry. Between them, what the page only promises. And the same of the
+//! quickstart that the product began with, word for word.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,6 +19,8 @@ use crate::support::docker::Engine;
 use crate::support::process::Dev;
 
 const PAGE: &str = include_str!("../docs/quickstart-curl.md");
+/// Only what stands in `<brackets>` and what it has its reader export is filled in.
+const ORIGINAL: &str = include_str!("quickstart/original.txt");
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_quickstart_works_as_it_is_written() {
@@ -67,6 +70,83 @@ async fn the_quickstart_works_as_it_is_written() {
     let again = shell.run(&decommission);
     assert_eq!(again["workflow"]["id"], ended["workflow"]["id"], "twice is one teardown");
     assert_eq!(engine.leftovers(), Vec::<String>::new(), "nothing of ours is left");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_quickstart_that_the_product_began_with_works_word_for_word() {
+    let engine = Engine::start().await;
+    let folder = Folder::new();
+    let first = image(&folder.0.join("first"), "first", true);
+    let dev = Dev::start(
+        &folder.0.join("data"),
+        &["--docker-host", &engine.host(), "--hello-image", first.to_str().unwrap()],
+    );
+    let mut shell = Shell::new(&folder.0, &dev.ready);
+    image(&shell.folder.join("hello-image"), "second", true);
+    shell.step("Quickstart");
+    for once in ["REQUEST_ID", "IDEMPOTENCY_KEY"] {
+        shell.variables.insert(once.to_owned(), uuid::Uuid::now_v7().to_string());
+    }
+    // It leaves signing in, pushing and uploading to its reader, who does as our own page says.
+    shell.step("Step 1");
+    shell.original("2");
+    shell.keep(&[
+        ("SERVICE_ACCOUNT_ID", "/id"),
+        ("SERVICE_ACCOUNT_KEY_ID", "/key_id"),
+        ("SERVICE_ACCOUNT_PRIVATE_KEY_PEM", "/private_key_pem"),
+    ]);
+    shell.original("3");
+    shell.keep(&[("SA_TOKEN", "/access_token")]);
+    for step in ["4", "4a", "5", "6"] {
+        shell.original(step);
+    }
+    shell.keep(&[("APP_INSTANCE_ID", "/id")]);
+    let [intent, register] = commands("6a").try_into().unwrap();
+    shell.run(&intent);
+    for block in &blocks("Step 6a")[1..5] {
+        shell.run(block);
+    }
+    let digest = fs::read_to_string(shell.folder.join("pushed-digest")).unwrap();
+    let made = shell.run(&register.replace("sha256:<pushed-digest>", digest.trim()));
+    assert_eq!((&made["digest"], &made["lifecycle_state"]), (&json!(digest.trim()), &json!("published")));
+    let [intent, register] = commands("6b").try_into().unwrap();
+    shell.run(&intent);
+    shell.run(&blocks("Step 6b")[1]);
+    let sum = shell.run("printf '\"%s\"' \"$(sha256sum weights | cut -d ' ' -f 1)\"\n");
+    let made = shell.run(&register.replace("<uploaded-blob-digest>", sum.as_str().unwrap()));
+    assert_eq!(made["artifact_kind"], "blob");
+
+    let [list, instance] = commands("7").try_into().unwrap();
+    assert_eq!(shell.run(&list)["items"].as_array().unwrap().len(), 1);
+    shell.until(&instance, |now| now["status"] == "running");
+    let [upgrade, rollback, decommission] = commands("8").try_into().unwrap();
+    for (command, kind) in [(upgrade, "upgrade"), (rollback, "rollback")] {
+        assert_eq!(shell.run(&command)["workflow"]["kind"], format!("instance.{kind}"));
+        shell.until(&instance, |now| now["status"] == "running" && now["last_operation"]["kind"] == kind);
+        assert_eq!(shell.answer["last_operation"]["status"], "succeeded", "{:#}", shell.answer);
+    }
+    shell.run(&decommission);
+    shell.until(&instance, |now| now["status"] == "decommissioned");
+    assert_eq!(engine.leftovers(), Vec::<String>::new(), "nothing of ours is left");
+}
+
+/// The commands of a step of the original: each from its `curl` to the line that ends it.
+fn commands(step: &str) -> Vec<String> {
+    let section = ORIGINAL.split("Step ").find(|part| part.starts_with(&format!("{step}:")));
+    let mut commands: Vec<String> = Vec::new();
+    let mut goes_on = false;
+    for line in section.unwrap_or_else(|| panic!("there is no step {step}")).lines() {
+        if line.starts_with("curl ") {
+            commands.push(String::new());
+            goes_on = true;
+        }
+        if let Some(command) = commands.last_mut().filter(|_| goes_on) {
+            command.push_str(line);
+            command.push('\n');
+            goes_on = line.ends_with('\\') || command.matches('\'').count() % 2 == 1;
+        }
+    }
+    commands
 }
 
 /// An image from nothing but a static busybox: it serves a page with these words, or cannot start at all.
@@ -158,6 +238,31 @@ impl Shell {
         }
     }
 
+    /// The same of the original.
+    fn original(&mut self, step: &str) {
+        for command in commands(step) {
+            self.run(&command);
+        }
+    }
+
+    /// Exports fields of the last answer.
+    fn keep(&mut self, variables: &[(&str, &str)]) {
+        for (name, pointer) in variables {
+            let value = self.answer.pointer(pointer).and_then(Value::as_str);
+            let value = value.unwrap_or_else(|| panic!("no {pointer} in {:#}", self.answer));
+            self.variables.insert((*name).to_owned(), value.to_owned());
+        }
+    }
+
+    /// Asks again and again.
+    fn until(&mut self, command: &str, is: impl Fn(&Value) -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(120);
+        while !is(&self.run(command)) {
+            assert!(self.answer["status"] != "failed" && Instant::now() < deadline, "{:#}", self.answer);
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
+
     fn run(&mut self, block: &str) -> Value {
         let kept = self.folder.join("variables");
         let script = format!("set -euo pipefail\n{}\nenv -0 > {}", self.filled(block), kept.display());
@@ -202,11 +307,7 @@ impl Shell {
     fn until_running(&mut self) {
         let [list, instance, access] = blocks("Step 7").try_into().unwrap();
         self.run(&list);
-        let deadline = Instant::now() + Duration::from_secs(120);
-        while self.run(&instance)["status"] != "running" {
-            assert!(self.answer["status"] != "failed" && Instant::now() < deadline, "{:#}", self.answer);
-            thread::sleep(Duration::from_millis(100));
-        }
+        self.until(&instance, |now| now["status"] == "running");
         self.run(&access);
     }
 
