@@ -156,7 +156,7 @@ async fn a_project_without_a_fitting_place_sees_every_allocation_against_every_p
     let refused = platform.create(asked).await.with(422);
     let matrix = refused["details"]["matrix"].as_array().unwrap();
     assert_eq!(matrix.len(), 2, "both are shown");
-    assert!(matrix.iter().all(|row| row["predicates"].as_array().unwrap().len() == 10));
+    assert!(matrix.iter().all(|row| row["predicates"].as_array().unwrap().len() == 11));
     let broken = |row: &Value| -> Vec<(String, String, String)> {
         let all = row["predicates"].as_array().unwrap().iter().filter(|p| p["holds"] == false);
         let text = |p: &Value, name: &str| p[name].as_str().unwrap().to_owned();

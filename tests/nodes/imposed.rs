@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use agent::{Driver, Now, Simulated, SimulatedFault};
 use chrono::{TimeDelta, Utc};
@@ -13,7 +14,7 @@ use node_protocol::{
 };
 use uuid::Uuid;
 
-use super::agent::{launch, stage};
+use super::agent::{journal, launch, stage};
 use crate::support::agent::RunningAgent;
 use crate::support::false_platform::FalsePlatform;
 
@@ -59,6 +60,13 @@ impl Node {
         self.answers(&[task]).await.remove(0).1
     }
 
+    /// Waits until so many lines of this kind are in the agent's journal.
+    async fn wrote(&self, entry: &str, lines: usize) {
+        while journal(&self.agent).matches(&format!("\"{entry}\"")).count() < lines {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
     async fn end(self) {
         self.agent.end().await;
     }
@@ -84,7 +92,10 @@ async fn what_comes_twice_or_again_is_done_once_and_answered_the_same() {
     let first = node.launch(instance, 1);
     let outcome = node.answer(&first).await;
     assert!(is_launched(&outcome), "{outcome:?}");
+    // A copy that comes while the first is in hand is dropped: whoever has it tells.
+    node.wrote("told", 1).await;
     assert_eq!(node.answer(&first).await, outcome, "the same bytes again");
+    node.wrote("told", 2).await;
     let later = Envelope { epoch: 2, ..first.clone() };
     assert_eq!(node.answer(&later).await, outcome, "the same step of a later try");
     assert_eq!(node.driver.launches(), 1);
@@ -149,6 +160,7 @@ async fn a_task_behind_a_long_one_takes_one_place_and_does_not_grow_late() {
     node.driver.will(SimulatedFault::Hang);
     let long = node.launch(busy, 1);
     node.platform.hands_out(&long);
+    node.wrote("begun", 1).await;
     let control = Control { instance_id: busy, generation: 1, action: ControlAction::Restart };
     let behind = node.platform.task(&Task::OciControl(control), busy, 1);
     for _ in 0..40 {
