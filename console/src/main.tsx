@@ -15,18 +15,13 @@ import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from "@ta
 import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
-import { ApiError, currentSession, signInAddress } from "./api/client";
+import { ApiError, currentSession, leaveIfSignedOut, signInAddress } from "./api/client";
 import { makeRouter } from "./router";
 import { Problem } from "./ui/Feedback";
 
-/** A session that has ended is begun again where the person was; the issuer often needs to ask nothing. */
-function onError(error: unknown) {
-  if (error instanceof ApiError && error.signedOut) location.assign(signInAddress());
-}
-
 const client = new QueryClient({
-  queryCache: new QueryCache({ onError }),
-  mutationCache: new MutationCache({ onError }),
+  queryCache: new QueryCache({ onError: leaveIfSignedOut }),
+  mutationCache: new MutationCache({ onError: leaveIfSignedOut }),
   defaultOptions: {
     queries: {
       staleTime: 2000,

@@ -44,6 +44,11 @@ export function signInAddress(): string {
   return `/console/login?return_to=${encodeURIComponent(here)}`;
 }
 
+/** A session that has ended is begun again where the person was; the issuer often needs to ask nothing. */
+export function leaveIfSignedOut(error: unknown) {
+  if (error instanceof ApiError && error.signedOut) location.assign(signInAddress());
+}
+
 export async function signOut(): Promise<void> {
   const token = (await currentSession())?.csrf_token ?? "";
   await fetch("/console/logout", { method: "POST", headers: { "x-csrf-token": token } });

@@ -1,7 +1,8 @@
 // A value as it travelled, redacted by the server.
+import { memo } from "react";
 import { Copy } from "../ui/Copy";
 
-export function Json({ title, value, none }: { title: string; value: unknown; none?: string }) {
+export const Json = memo(function Json({ title, value, none }: { title: string; value: unknown; none?: string }) {
   const text = value === null || value === undefined ? null : JSON.stringify(value, null, 2);
   return (
     <section className="json">
@@ -13,4 +14,4 @@ export function Json({ title, value, none }: { title: string; value: unknown; no
       {text ? <pre tabIndex={0}>{text}</pre> : <p className="quiet">{none ?? "None."}</p>}
     </section>
   );
-}
+});

@@ -1,7 +1,7 @@
 // One run: how it stands and why, its steps on one time axis, what each was given and gave, and what may be asked of it.
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { useState } from "react";
+import { useCallback, useMemo, useState } from "react";
 import { runOptions } from "../api/queries";
 import type { RunDetail } from "../api/types";
 import { useKeys } from "../shell/KeyMap";
@@ -15,7 +15,7 @@ import { useNow } from "../ui/now";
 import { StateWord } from "../ui/State";
 import { TraceLink } from "../ui/TraceLink";
 import { Legend } from "../waterfall/Legend";
-import { stepId, waterfall } from "../waterfall/layout";
+import { horizon, stepId, waterfall } from "../waterfall/layout";
 import { Waterfall } from "../waterfall/Waterfall";
 import { Actions } from "./Actions";
 import { Cause } from "./Cause";
@@ -27,23 +27,32 @@ export function RunPage() {
   const place = usePlace();
   const { run: id } = useParams({ from: "/$place/runs/$run" });
   const run = useQuery(runOptions(place, id));
-  if (run.error && !run.data) return <Problem error={run.error} again={() => void run.refetch()} />;
-  if (!run.data) return <Loading what="the run" />;
-  return <Shown run={run.data} />;
+  return (
+    <>
+      {run.error && <Problem error={run.error} again={() => void run.refetch()} />}
+      {run.data ? <Shown run={run.data} /> : !run.error && <Loading what="the run" />}
+    </>
+  );
 }
 
 function Shown({ run }: { run: RunDetail }) {
   const place = usePlace();
   const live = !run.finished_at;
   const following = useFollow(place, run.id, !live);
-  const now = useNow(250, live);
+  const now = useNow(1000, live);
   const { step: chosen } = useSearch({ from: "/$place/runs/$run" });
   const navigate = useNavigate({ from: "/$place/runs/$run" });
   const [folded, setFolded] = useState<boolean | null>(null);
-  const foldable = waterfall(run, now, true).scale.foldable;
+  // Far enough that the present is inside until the next look.
+  const until = live ? horizon(run, now + 1000) : 0;
+  // Folding what has nothing to fold changes nothing.
+  const drawn = useMemo(() => waterfall(run, until, folded ?? true), [run, until, folded]);
+  const { foldable } = drawn.scale;
   const fold = folded ?? foldable;
-  const drawn = waterfall(run, now, fold);
-  const choose = (step: string | undefined) => void navigate({ search: { step }, replace: true });
+  const choose = useCallback(
+    (step: string | undefined) => void navigate({ search: { step }, replace: true }),
+    [navigate],
+  );
   const close = () => choose(undefined);
   const walk = (by: number) => {
     const at = drawn.rows.findIndex((row) => row.id === chosen);
@@ -84,7 +93,7 @@ function Shown({ run }: { run: RunDetail }) {
             <Copy text={curl("GET", `${place.path}/workflows/${run.id}`)} label="Copy as curl" />
           </span>
         </div>
-        <Waterfall drawn={drawn} now={now} live={live} chosen={chosen} onChoose={choose} />
+        <Waterfall drawn={drawn} live={live} chosen={chosen} onChoose={choose} />
       </section>
       {step && <StepPanel step={step} now={now} onClose={close} />}
       <section className="io">
@@ -103,6 +112,7 @@ const FOLLOWING: Record<Following, string> = {
   live: "live",
   connecting: "connecting",
   lost: "reconnecting",
+  refused: "not followed",
   ended: "finished",
 };
 

@@ -1,38 +1,49 @@
 // A run as it changes: the stream tells what differs, and what the page knows is brought up to date. A stream that breaks
-// comes back by itself; a run that has ended has none.
+// or is refused for a while comes back by itself; a run that has ended has none.
 import { type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { ROOT } from "../api/client";
 import { runOptions } from "../api/queries";
 import type { Run, RunDetail, Step } from "../api/types";
 import type { Place } from "../place";
+import { keepOpen } from "../ui/keepOpen";
 import { stepId } from "../waterfall/layout";
 
-export type Following = "connecting" | "live" | "lost" | "ended";
+export type Following = "connecting" | "live" | "lost" | "refused" | "ended";
 
 export function useFollow(place: Place, id: string, ended: boolean): Following {
   const client = useQueryClient();
   const [state, setState] = useState<Following>("connecting");
   useEffect(() => {
     if (ended) return;
-    const source = new EventSource(`${ROOT}${place.path}/workflows/${id}/stream`);
-    const steps: Step[] = [];
-    source.onopen = () => setState("live");
-    source.onerror = () => setState("lost");
-    source.addEventListener("snapshot", (event) => {
-      client.setQueryData(runOptions(place, id).queryKey, JSON.parse(event.data) as RunDetail);
+    return keepOpen(`${ROOT}${place.path}/workflows/${id}/stream`, {
+      listen: (source) => listen(source, client, place, id),
+      onLive: () => setState("live"),
+      onLost: () => setState("lost"),
+      // The run itself: its answer is news, and its refusal says why. That of an ended session leads to the sign-in.
+      why: () => client.fetchQuery({ ...runOptions(place, id), staleTime: 0 }).then(nothing, same),
+      onRefused: (_, again) => setState(again ? "lost" : "refused"),
     });
-    source.addEventListener("step", (event) => {
-      steps.push(JSON.parse(event.data) as Step);
-    });
-    source.addEventListener("run", (event) => {
-      const run = JSON.parse(event.data) as Run;
-      update(client, place, id, run, steps.splice(0));
-      if (run.finished_at) source.close();
-    });
-    return () => source.close();
   }, [client, place, id, ended]);
   return ended ? "ended" : state;
+}
+
+const nothing = () => null;
+const same = (error: unknown) => error;
+
+function listen(source: EventSource, client: QueryClient, place: Place, id: string) {
+  const steps: Step[] = [];
+  source.addEventListener("snapshot", (event) => {
+    client.setQueryData(runOptions(place, id).queryKey, JSON.parse(event.data) as RunDetail);
+  });
+  source.addEventListener("step", (event) => {
+    steps.push(JSON.parse(event.data) as Step);
+  });
+  source.addEventListener("run", (event) => {
+    const run = JSON.parse(event.data) as Run;
+    update(client, place, id, run, steps.splice(0));
+    if (run.finished_at) source.close();
+  });
 }
 
 /** Steps that are no longer pending are told by the stream; those that a finished run never reached are read again. */

@@ -1,7 +1,8 @@
 // What a server tells as it happens, kept while somebody looks. A stream that breaks comes back by itself; one that is
-// refused says why, which the browser's own stream does not.
+// refused says why, which the browser's own stream does not, and comes back where the reason passes.
 import { useEffect, useState } from "react";
-import { ApiError, get, ROOT } from "../api/client";
+import { get, leaveIfSignedOut, ROOT } from "../api/client";
+import { keepOpen } from "./keepOpen";
 
 export type Following = "connecting" | "live" | "lost" | "ended" | "paused";
 
@@ -49,43 +50,45 @@ export function useStream<T>({ path, event, most, resumes }: Wanted): Stream<T> 
       [heard, anew] = [[], true];
       soon();
     };
-    const source = new EventSource(ROOT + path);
-    let opened = false;
     setState("connecting");
     setError(null);
-    source.onopen = () => {
-      if (!opened || !resumes) begin();
-      opened = true;
-      setState("live");
-    };
-    source.addEventListener("reset", begin);
-    source.addEventListener(event, (message) => {
-      heard.push(JSON.parse((message as MessageEvent<string>).data) as T);
-      soon();
+    let opened = false;
+    const close = keepOpen(ROOT + path, {
+      listen: (source) => {
+        opened = false;
+        source.addEventListener("reset", begin);
+        source.addEventListener(event, (message) => {
+          heard.push(JSON.parse((message as MessageEvent<string>).data) as T);
+          soon();
+        });
+      },
+      onLive: () => {
+        if (!opened || !resumes) begin();
+        opened = true;
+        setState("live");
+        setError(null);
+      },
+      onLost: () => setState("lost"),
+      why: () => reason(path),
+      onRefused: (why, again) => {
+        leaveIfSignedOut(why);
+        setError(why);
+        if (!again) setState("ended");
+      },
     });
-    source.onerror = () => {
-      if (source.readyState !== EventSource.CLOSED) {
-        setState("lost");
-        return;
-      }
-      setState("ended");
-      void reason(path).then(setError);
-    };
     return () => {
       clearTimeout(waiting);
-      source.close();
+      close();
     };
   }, [path, event, most, resumes]);
   return { items, state, error };
 }
 
-/** The same question once more, for the sake of the refusal. */
+/** The same question once more, for the sake of the refusal; null where there is none any more. */
 async function reason(path: string): Promise<unknown> {
   const asked = path.replace(/([?&])follow=true&?/, "$1").replace(/[?&]$/, "");
-  try {
-    await get(asked);
-    return new ApiError(0, "no_answer", "The stream ended.", null);
-  } catch (error) {
-    return error;
-  }
+  return get(asked).then(
+    () => null,
+    (error: unknown) => error,
+  );
 }

@@ -1,4 +1,5 @@
 // What the bars of a picture mean: only those that are in it.
+import { memo } from "react";
 import { lookOf, type Waterfall } from "./layout";
 
 const WORDS: [string, string][] = [
@@ -11,7 +12,7 @@ const WORDS: [string, string][] = [
   ["planned", "planned"],
 ];
 
-export function Legend({ drawn }: { drawn: Waterfall }) {
+export const Legend = memo(function Legend({ drawn }: { drawn: Waterfall }) {
   const bars = drawn.rows.flatMap((row) => row.bars);
   const looks = new Set(bars.map((bar) => (bar.kind === "try" ? `try ${lookOf(bar)}` : bar.kind)));
   if (drawn.plannedCount > 0) looks.add("planned");
@@ -25,4 +26,4 @@ export function Legend({ drawn }: { drawn: Waterfall }) {
       ))}
     </ul>
   );
-}
+});

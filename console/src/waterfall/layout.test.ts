@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Attempt, RunDetail, Step } from "../api/types";
-import { undoPreview, waterfall } from "./layout";
+import { horizon, undoPreview, waterfall } from "./layout";
 
 const START = Date.parse("2026-01-01T00:00:00Z");
 const at = (ms: number) => new Date(START + ms).toISOString();
@@ -107,5 +107,22 @@ describe("a run", () => {
     const { undone, stays } = undoPreview(run(steps));
     expect(undone.map((one) => one.name)).toEqual(["launch", "reserve"]);
     expect(stays.map((one) => one.name)).toEqual(["fetch"]);
+  });
+});
+
+describe("the end of the axis", () => {
+  const ends = (now: number) => horizon(run([]), START + now) - START;
+
+  it("is ahead of the present, by little", () => {
+    for (const now of [-5000, 0, 1, 999, 1000, 15_500, 61_234, 3_600_000, 86_400_000]) {
+      expect(ends(now)).toBeGreaterThan(now);
+      expect(ends(now)).toBeLessThanOrEqual(Math.max(1000, Math.max(0, now) * (1 + 1 / 16) + 1000));
+    }
+  });
+
+  it("stands still while time goes on", () => {
+    const hour = 3_600_000;
+    const seen = new Set(Array.from({ length: 240 }, (_, quarter) => ends(hour + quarter * 250)));
+    expect(seen.size).toBeLessThanOrEqual(2);
   });
 });

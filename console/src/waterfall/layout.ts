@@ -23,6 +23,8 @@ export interface Row {
   step: Step;
   id: string;
   bars: Bar[];
+  /** Whether one of its bars still grows. */
+  live: boolean;
   /** Its position among the steps that are only planned; null once it was reached. */
   planned: number | null;
 }
@@ -37,16 +39,31 @@ export function stepId(step: Pick<Step, "name" | "key">): string {
   return step.key ? `${step.name}/${step.key}` : step.name;
 }
 
-export function waterfall(run: RunDetail, now: number, fold: boolean): Waterfall {
+/**
+ * The end of the axis while a run goes on: a little ahead of the present, by a sixteenth of what has passed at most. So the
+ * picture stands still for a while, and only what is live moves in it.
+ */
+export function horizon(run: Pick<RunDetail, "created_at">, now: number): number {
+  const from = Date.parse(run.created_at);
+  const passed = Math.max(0, now - from);
+  const stride = Math.max(SHORTEST_STRIDE, 2 ** Math.floor(Math.log2(Math.max(1, passed)) - 4));
+  return from + (Math.floor(passed / stride) + 1) * stride;
+}
+
+const SHORTEST_STRIDE = 1000;
+
+/** What goes on is drawn as far as `until`. */
+export function waterfall(run: RunDetail, until: number, fold: boolean): Waterfall {
   let planned = 0;
   const rows = run.steps.map((step): Row => {
-    const bars = barsOf(step, run, now);
+    const bars = barsOf(step, run, until);
     const ahead = step.state === "pending" && bars.length === 0;
-    return { step, id: stepId(step), bars, planned: ahead ? planned++ : null };
+    const live = bars.some((bar) => bar.outcome === "live");
+    return { step, id: stepId(step), bars, live, planned: ahead ? planned++ : null };
   });
   const bars = rows.flatMap((row) => row.bars);
-  const ended = run.finished_at ? Date.parse(run.finished_at) : now;
-  const whole = { from: Date.parse(run.created_at), to: Math.max(ended, ...bars.map((bar) => bar.to)) };
+  const ended = run.finished_at ? Date.parse(run.finished_at) : until;
+  const whole = { from: Date.parse(run.created_at), to: bars.reduce((last, bar) => Math.max(last, bar.to), ended) };
   const busy = bars.filter((bar) => bar.kind === "try" || bar.kind === "undo");
   return { rows, scale: timeScale(whole, busy, fold), plannedCount: planned };
 }

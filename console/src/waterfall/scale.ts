@@ -47,13 +47,24 @@ export function timeScale(whole: Span, busy: Span[], fold: boolean): Scale {
     return { ...piece, left: start, right: left };
   });
   const at = (moment: number): number => {
-    const piece = placed.find((one) => moment <= one.to) ?? placed.at(-1);
+    const piece = pieceAt(placed, moment);
     if (!piece) return 0;
     const part = (moment - piece.from) / (piece.to - piece.from);
     return Math.min(1, Math.max(0, piece.left + part * (piece.right - piece.left)));
   };
   const folds = placed.filter((piece) => piece.folded).map(({ from, to, left, right }) => ({ from, to, left, right }));
   return { from: whole.from, to, at, folds, foldable, ticks: ticksOf(whole.from, to, at, folds) };
+}
+
+/** The first piece that ends at this moment or later, else the last one. They are in order, and may be many. */
+function pieceAt<P extends Span>(pieces: P[], moment: number): P | undefined {
+  let [low, high] = [0, pieces.length - 1];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (moment <= (pieces[middle] as P).to) high = middle;
+    else low = middle + 1;
+  }
+  return pieces[low];
 }
 
 /** Busy stretches at their length, quiet ones at theirs or, if long, at a share of what is busy. */
