@@ -42,6 +42,7 @@ mod node_agent;
 mod node_question;
 mod nodes;
 mod openapi;
+mod order;
 mod organizations;
 mod paging;
 mod params;

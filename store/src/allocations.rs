@@ -84,14 +84,15 @@ pub async fn insert(conn: &mut PgConnection, new: &NewAllocation<'_>) -> sqlx::R
 }
 
 /// What a list is narrowed to; nothing means everything.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Filter {
     pub project: Option<Uuid>,
     pub node: Option<Uuid>,
-    pub status: Option<AllocationStatus>,
+    pub status: Vec<AllocationStatus>,
+    pub newest_first: bool,
 }
 
-pub async fn list(conn: &mut PgConnection, filter: Filter, slice: Slice) -> sqlx::Result<Vec<Allocation>> {
+pub async fn list(conn: &mut PgConnection, filter: &Filter, slice: Slice) -> sqlx::Result<Vec<Allocation>> {
     let mut query = QueryBuilder::<Postgres>::new("select id from allocations where true");
     if let Some(project) = filter.project {
         query.push(" and project_id = ").push_bind(project);
@@ -99,15 +100,17 @@ pub async fn list(conn: &mut PgConnection, filter: Filter, slice: Slice) -> sqlx
     if let Some(node) = filter.node {
         query.push(" and node_id = ").push_bind(node);
     }
-    if let Some(status) = filter.status {
-        query.push(" and status = ").push_bind(status.as_str());
+    if !filter.status.is_empty() {
+        let words: Vec<&str> = filter.status.iter().map(|status| status.as_str()).collect();
+        query.push(" and status = any(").push_bind(words).push(")");
     }
-    if let Some(after) = slice.after {
-        query.push(" and id > ").push_bind(after);
-    }
-    query.push(" order by id limit ").push_bind(slice.limit);
+    slice.push_to(&mut query, filter.newest_first);
     let ids: Vec<Uuid> = query.build_query_scalar().fetch_all(&mut *conn).await?;
-    of(conn, &ids).await
+    let mut page = of(conn, &ids).await?;
+    if filter.newest_first {
+        page.reverse();
+    }
+    Ok(page)
 }
 
 /// Those of these ids that exist, by id.

@@ -93,6 +93,21 @@ pub struct Slice {
     pub limit: i64,
 }
 
+impl Slice {
+    /// The end of a query over ids: by id, which is the order in which they were made, or the other way round.
+    fn push_to(self, query: &mut sqlx::QueryBuilder<sqlx::Postgres>, newest_first: bool) {
+        let (beyond, order) = if newest_first {
+            (" and id < ", " order by id desc limit ")
+        } else {
+            (" and id > ", " order by id limit ")
+        };
+        if let Some(after) = self.after {
+            query.push(beyond).push_bind(after);
+        }
+        query.push(order).push_bind(self.limit);
+    }
+}
+
 /// A word of a closed list, as the database keeps it. One that only a newer release knows cannot be read here.
 fn parsed<T: std::str::FromStr<Err = domain::UnknownWord>>(word: &str) -> sqlx::Result<T> {
     word.parse().map_err(|unknown: domain::UnknownWord| sqlx::Error::Decode(Box::new(unknown)))

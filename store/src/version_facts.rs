@@ -20,8 +20,8 @@ pub async fn of(conn: &mut PgConnection, version: &AppVersion) -> sqlx::Result<F
     let owner = Subject { org: Some(org), project: Some(project), user: None };
     let channels = policies::resolve(conn, PolicyKey::ActiveChannels, owner).await?.value;
     let active =
-        Filter { project: Some(project), status: Some(AllocationStatus::Active), ..Filter::default() };
-    let allocations = allocations::list(conn, active, Slice { after: None, limit: 1 }).await?;
+        Filter { project: Some(project), status: vec![AllocationStatus::Active], ..Filter::default() };
+    let allocations = allocations::list(conn, &active, Slice { after: None, limit: 1 }).await?;
     Ok(Facts {
         manifest_problems,
         artifacts: version_artifacts::needed(conn, version).await?,

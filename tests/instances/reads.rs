@@ -176,3 +176,26 @@ async fn what_is_not_given_back_is_listed_and_a_clean_failure_is_not() {
     agent.end().await;
     platform.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_newest_instances_are_read_first_by_whoever_asks_for_them() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 3).await;
+    let version = platform.version(&profile(PORT, 30)).await;
+    let mut made = Vec::new();
+    for _ in 0..3 {
+        let (id, run) = platform.deploy_version(allocation, &version, 1).await;
+        platform.succeeds(run).await;
+        made.push(id);
+    }
+    let newest = project("/app-instances?order=newest&status=running&limit=2");
+    assert_eq!(platform.http.get(&project("/app-instances")).await.ids(), made);
+    assert_eq!(platform.http.get(&newest).await.ids(), [made[2], made[1]]);
+    let page = platform.http.get(&newest).await.with(200);
+    let cursor = page["next_cursor"].as_str().unwrap();
+    assert_eq!(platform.http.get(&format!("{newest}&cursor={cursor}")).await.ids(), [made[0]]);
+    platform.http.get(&project(&format!("/app-instances?cursor={cursor}"))).await.with(400);
+    agent.end().await;
+    platform.end().await;
+}

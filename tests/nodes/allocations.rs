@@ -81,3 +81,26 @@ async fn projects_read_their_own_and_a_drained_node_is_not_given_away() {
     assert_eq!(refused["details"]["state"], "drained");
     story.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_is_read_from_either_end_and_a_page_of_one_order_does_not_go_on_in_the_other() {
+    let story = Story::new().await;
+    let http = Http::over(&story).await;
+    let node = Node::enrol(&http, "gpu-1").await;
+    let mut made: Vec<Uuid> = Vec::new();
+    for _ in 0..3 {
+        let one = http.post(&admin("/allocations"), slice(node.id, 1)).await.with(201);
+        made.push(one["id"].as_str().unwrap().parse().unwrap());
+    }
+    http.post(&admin(&format!("/allocations/{}/release", made[1])), json!({})).await.with(200);
+    assert_eq!(http.get(&project("/allocations")).await.ids(), made);
+    assert_eq!(http.get(&project("/allocations?status=active,releasing")).await.ids(), [made[0], made[2]]);
+    let newest = project("/allocations?order=newest&limit=2");
+    assert_eq!(http.get(&newest).await.ids(), [made[2], made[1]]);
+    let page = http.get(&newest).await.with(200);
+    let cursor = page["next_cursor"].as_str().unwrap();
+    assert_eq!(http.get(&format!("{newest}&cursor={cursor}")).await.ids(), [made[0]]);
+    http.get(&project(&format!("/allocations?cursor={cursor}"))).await.with(400);
+    http.get(&project("/allocations?order=best")).await.with(400);
+    story.end().await;
+}

@@ -4,15 +4,15 @@ use api_types::{Allocation, Page};
 use axum::extract::State as Shared;
 use domain::{AllocationStatus, ErrorCode};
 use store::allocations::{self as table, Filter};
-use utoipa::PartialSchema;
 use utoipa::openapi::schema::KnownFormat;
 
 use super::shown;
 use crate::caller::Caller;
-use crate::endpoint::{Endpoint, text_as};
+use crate::endpoint::{Endpoint, text_as, words};
 use crate::error::ApiError;
 use crate::etag::Tagged;
 use crate::json::Json;
+use crate::order::Order;
 use crate::paging::Paging;
 use crate::params::Params;
 use crate::path::Id;
@@ -20,8 +20,9 @@ use crate::state::State;
 
 pub(crate) fn list() -> Endpoint {
     Endpoint::new("list_allocations", "Allocations", all)
-        .query("status", AllocationStatus::schema(), "Only those in this status.")
+        .query("status", words::<AllocationStatus>(), "Only those in one of these, separated by commas.")
         .query("node_id", text_as(KnownFormat::Uuid), "Only those on this node.")
+        .query("order", Order::schema(), Order::DESCRIPTION)
         .answers_page::<Allocation>("A page of allocations.")
 }
 
@@ -37,16 +38,18 @@ async fn all(
     caller: Caller,
     mut params: Params,
 ) -> Result<Json<Page<Allocation>>, ApiError> {
-    let paging = Paging::read(&mut params, "alloc1");
+    let order = Order::read(&mut params);
+    let paging = Paging::read(&mut params, order.list("alloc1", "alloc1n"));
     let words = AllocationStatus::ALL.map(AllocationStatus::as_str).join(", ");
     let filter = Filter {
         project: caller.scope.project(),
-        status: params.parsed("status", format!("one of {words}")),
+        status: params.list("status", format!("some of {words}")),
         node: params.parsed("node_id", "a node's id"),
+        newest_first: order.newest_first(),
     };
     params.finish()?;
     let mut tx = state.read().await?;
-    let rows = table::list(&mut tx, filter, paging.slice()).await?;
+    let rows = table::list(&mut tx, &filter, paging.slice()).await?;
     tx.rollback().await?;
     let allocations = rows.into_iter().map(shown).collect::<Result<Vec<Allocation>, _>>()?;
     Ok(Json(paging.page(allocations, |allocation| allocation.id, |allocation| allocation)))

@@ -12,6 +12,7 @@ use crate::endpoint::{Endpoint, text_as, word, words};
 use crate::error::ApiError;
 use crate::etag::Tagged;
 use crate::json::Json;
+use crate::order::Order;
 use crate::paging::Paging;
 use crate::params::Params;
 use crate::path::Id;
@@ -23,6 +24,7 @@ pub(crate) fn list() -> Endpoint {
         .query("app", word(), "Only those of this app.")
         .query("version", word(), "Only those that serve this version.")
         .query("allocation", text_as(KnownFormat::Uuid), "Only those on this allocation.")
+        .query("order", Order::schema(), Order::DESCRIPTION)
         .answers_page::<AppInstance>("A page of instances.")
 }
 
@@ -38,7 +40,8 @@ async fn all(
     caller: Caller,
     mut params: Params,
 ) -> Result<Json<Page<AppInstance>>, ApiError> {
-    let paging = Paging::read(&mut params, "inst1");
+    let order = Order::read(&mut params);
+    let paging = Paging::read(&mut params, order.list("inst1", "inst1n"));
     let words = InstanceStatus::ALL.map(InstanceStatus::as_str).join(", ");
     let filter = Filter {
         project: Some(project(&caller)?),
@@ -46,6 +49,7 @@ async fn all(
         app: params.text("app"),
         version: params.text("version"),
         allocation: params.parsed("allocation", "an allocation's id"),
+        newest_first: order.newest_first(),
     };
     params.finish()?;
     let mut tx = state.read().await?;

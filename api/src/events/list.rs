@@ -11,9 +11,10 @@ use utoipa::openapi::schema::KnownFormat;
 
 use super::stream;
 use crate::caller::Caller;
-use crate::endpoint::{Endpoint, one_of, text_as, text_like, word, words};
+use crate::endpoint::{Endpoint, text_as, text_like, word, words};
 use crate::error::ApiError;
 use crate::json::Json;
+use crate::order::Order;
 use crate::paging::Paging;
 use crate::params::Params;
 use crate::pass::Pass;
@@ -25,7 +26,7 @@ pub(crate) fn list() -> Endpoint {
         .query("subject", word(), "Only events about this resource.")
         .query("correlation_id", text_like(CorrelationId::PATTERN), "Only what was set off under this id.")
         .query("since", text_as(KnownFormat::DateTime), "Only events of this time or later.")
-        .query("order", one_of(&[OLDEST, NEWEST]), "Which come first; `oldest` unless said otherwise.")
+        .query("order", Order::schema(), Order::DESCRIPTION)
         .header(
             "Last-Event-ID",
             "For streams: the number of the last event seen. Without it, and without `since` or `cursor`, a \
@@ -35,38 +36,17 @@ pub(crate) fn list() -> Endpoint {
         .or_streams(&["event", "reset"])
 }
 
-const OLDEST: &str = "oldest";
-const NEWEST: &str = "newest";
-
-enum Order {
-    Oldest,
-    Newest,
-}
-
-impl std::str::FromStr for Order {
-    type Err = ();
-    fn from_str(word: &str) -> Result<Order, ()> {
-        match word {
-            OLDEST => Ok(Order::Oldest),
-            NEWEST => Ok(Order::Newest),
-            _ => Err(()),
-        }
-    }
-}
-
 async fn all(
     Shared(state): Shared<State>,
     caller: Caller,
     headers: HeaderMap,
     mut params: Params,
 ) -> Result<Response, ApiError> {
-    let order = params.parsed::<Order>("order", "oldest or newest").unwrap_or(Order::Oldest);
-    let newest_first = matches!(order, Order::Newest);
-    if newest_first && wants_stream(&headers) {
+    let order = Order::read(&mut params);
+    if order.newest_first() && wants_stream(&headers) {
         params.problem("order", "cannot be newest of a stream");
     }
-    // A page of one order does not go on in the other.
-    let paging = Paging::<i64>::read(&mut params, if newest_first { "ev1n" } else { "ev1" });
+    let paging = Paging::<i64>::read(&mut params, order.list("ev1", "ev1n"));
     let correlation_id =
         params.parsed::<CorrelationId>("correlation_id", "1 to 128 characters of [A-Za-z0-9._:-]");
     let filter = Filter {
@@ -77,7 +57,7 @@ async fn all(
         since: params.parsed("since", "an RFC 3339 time such as 2026-01-31T12:00:00Z"),
         after: paging.after.unwrap_or_default(),
         limit: paging.rows(),
-        newest_first,
+        newest_first: order.newest_first(),
     };
     params.finish()?;
     if wants_stream(&headers) {

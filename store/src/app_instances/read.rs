@@ -15,6 +15,7 @@ pub struct Filter {
     pub app: Option<String>,
     pub version: Option<String>,
     pub allocation: Option<Uuid>,
+    pub newest_first: bool,
 }
 
 pub async fn list(conn: &mut PgConnection, filter: &Filter, slice: Slice) -> sqlx::Result<Vec<AppInstance>> {
@@ -35,12 +36,13 @@ pub async fn list(conn: &mut PgConnection, filter: &Filter, slice: Slice) -> sql
     if let Some(allocation) = filter.allocation {
         query.push(" and allocation_id = ").push_bind(allocation);
     }
-    if let Some(after) = slice.after {
-        query.push(" and id > ").push_bind(after);
-    }
-    query.push(" order by id limit ").push_bind(slice.limit);
+    slice.push_to(&mut query, filter.newest_first);
     let ids: Vec<Uuid> = query.build_query_scalar().fetch_all(&mut *conn).await?;
-    of(conn, &ids).await
+    let mut page = of(conn, &ids).await?;
+    if filter.newest_first {
+        page.reverse();
+    }
+    Ok(page)
 }
 
 /// Those of these ids that exist, by id.

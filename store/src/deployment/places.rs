@@ -19,7 +19,7 @@ pub(super) async fn of_project(
     port: Option<u16>,
 ) -> sqlx::Result<Vec<Candidate>> {
     let filter = Filter { project: Some(project), ..Filter::default() };
-    let all = allocations::list(conn, filter, Slice { after: None, limit: MOST }).await?;
+    let all = allocations::list(conn, &filter, Slice { after: None, limit: MOST }).await?;
     let mut candidates = Vec::new();
     for allocation in all.iter().filter(|allocation| allocation.status != "released") {
         candidates.push(candidate(conn, allocation, port, None).await?);
