@@ -10,7 +10,7 @@ import {
   redirect,
 } from "@tanstack/react-router";
 import { AccountsPage } from "./accounts/AccountsPage";
-import { type ArtifactFilter, type InstanceFilter, places, type RunFilter } from "./api/queries";
+import { type AllocationFilter, type ArtifactFilter, type InstanceFilter, places, type RunFilter } from "./api/queries";
 import { DELIVERY_STATUSES, type DeliveryStatus, TRACE_KINDS, type TraceKind } from "./api/types";
 import { ArtifactPage } from "./artifacts/ArtifactPage";
 import { ArtifactsPage } from "./artifacts/ArtifactsPage";
@@ -77,7 +77,7 @@ const runs = createRoute({
   path: "/runs",
   validateSearch: (search: Record<string, unknown>): RunFilter => ({
     view: search.view === "stuck" ? "stuck" : undefined,
-    ...words(search, ["kind", "status", "cause", "subject", "correlation_id", "since"]),
+    ...words(search, ["kind", "status", "cause", "subject", "correlation_id", "since", "project_id"]),
   }),
   component: RunsPage,
 });
@@ -92,8 +92,10 @@ const run = createRoute({
 const instances = createRoute({
   getParentRoute: inPlace,
   path: "/instances",
-  validateSearch: (search: Record<string, unknown>): InstanceFilter =>
-    words(search, ["status", "app", "version", "allocation"]),
+  validateSearch: (search: Record<string, unknown>): InstanceFilter => ({
+    ...words(search, ["status", "app", "version", "allocation"]),
+    ...ended(search),
+  }),
   component: InstancesPage,
 });
 
@@ -193,7 +195,10 @@ const nodes = createRoute({ getParentRoute: inPlace, path: "/nodes", component: 
 const allocations = createRoute({
   getParentRoute: inPlace,
   path: "/allocations",
-  validateSearch: (search: Record<string, unknown>): { status?: string } => words(search, ["status"]),
+  validateSearch: (search: Record<string, unknown>): AllocationFilter => ({
+    ...words(search, ["status"]),
+    ...ended(search),
+  }),
   component: AllocationsPage,
 });
 
@@ -225,6 +230,10 @@ function words<K extends string>(search: Record<string, unknown>, names: K[]): P
     else if (typeof value === "number") found[name] = String(value);
   }
   return found;
+}
+
+function ended(search: Record<string, unknown>): { ended?: true } {
+  return search.ended === true ? { ended: true } : {};
 }
 
 export function makeRouter(client: QueryClient) {

@@ -1,20 +1,19 @@
 // The machines of a project. A private key is shown once, here, and never again anywhere.
-import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { post } from "../api/client";
 import { useServiceAccounts } from "../api/queries";
 import type { ServiceAccount, ServiceAccountWithKey } from "../api/types";
 import { may } from "../place";
+import { counted } from "../runtime";
 import { usePlace } from "../shell/Shell";
 import { ago } from "../time";
 import { Ask } from "../ui/Ask";
-import { Copy, curl } from "../ui/Copy";
-import { Dialog } from "../ui/Dialog";
+import { Copy } from "../ui/Copy";
 import { Empty } from "../ui/Feedback";
 import { Listed } from "../ui/Listed";
 import { useNow } from "../ui/now";
 import { StateWord } from "../ui/State";
 import { type Column, Table } from "../ui/Table";
+import { NewAccount } from "./NewAccount";
 
 export function AccountsPage() {
   const place = usePlace();
@@ -29,7 +28,7 @@ export function AccountsPage() {
     { head: "State", cell: (account) => <StateWord state={account.status} /> },
     {
       head: "May",
-      cell: (account) => <span title={account.permissions.join("\n")}>{account.permissions.length} permissions</span>,
+      cell: (account) => <May permissions={account.permissions} />,
       className: "nowrap",
     },
     {
@@ -66,8 +65,24 @@ export function AccountsPage() {
       <Listed list={{ ...accounts, data: shown }} what="service accounts" empty={<NoAccounts manages={manages} />}>
         {(items) => <Table label="Service accounts" columns={columns} rows={items} id={(account) => account.id} />}
       </Listed>
-      {creating && <Create onClose={() => setCreating(false)} onMade={setMade} />}
+      {creating && <NewAccount onClose={() => setCreating(false)} onMade={setMade} />}
     </>
+  );
+}
+
+/** Opened, it says which. */
+function May({ permissions }: { permissions: readonly string[] }) {
+  return (
+    <details className="may">
+      <summary>{counted(permissions.length, "permission")}</summary>
+      <ul>
+        {permissions.map((one) => (
+          <li key={one} className="id">
+            {one}
+          </li>
+        ))}
+      </ul>
+    </details>
   );
 }
 
@@ -124,46 +139,18 @@ function Buttons({ account, onKey }: ForKey) {
             : "Its keys are accepted again from this moment."}
         </p>
       </Ask>
+      <Ask
+        label="Delete"
+        title={`Delete ${account.slug}?`}
+        confirm="Delete"
+        danger
+        method="DELETE"
+        path={path}
+        renews={["service-accounts"]}
+      >
+        <p>Its keys and tokens are refused from this moment and for good. What it did stays in the log.</p>
+      </Ask>
     </>
-  );
-}
-
-function Create({ onClose, onMade }: { onClose: () => void; onMade: (made: ServiceAccountWithKey) => void }) {
-  const place = usePlace();
-  const client = useQueryClient();
-  const [key] = useState(() => crypto.randomUUID());
-  const [name, setName] = useState("");
-  const [description, setDescription] = useState("");
-  const path = `${place.path}/service-accounts`;
-  const body = { name: name.trim(), ...(description.trim() ? { description: description.trim() } : {}) };
-  const create = useMutation({
-    mutationFn: () => post<ServiceAccountWithKey>(path, body, key),
-    onSuccess: (made) => {
-      void client.invalidateQueries({ queryKey: ["service-accounts"] });
-      onMade(made);
-      onClose();
-    },
-  });
-  return (
-    <Dialog
-      title="New service account"
-      confirm="Create"
-      busy={create.isPending}
-      error={create.error}
-      curl={<Copy text={curl("POST", path, body)} label="Copy as curl" />}
-      onConfirm={() => create.mutate()}
-      onClose={onClose}
-    >
-      <label className="field">
-        Name
-        <input required maxLength={200} value={name} onChange={(event) => setName(event.target.value)} />
-      </label>
-      <label className="field">
-        What it is for <span className="quiet">optional</span>
-        <input maxLength={1000} value={description} onChange={(event) => setDescription(event.target.value)} />
-      </label>
-      <p className="quiet">It may read and drive instances, publish artifacts and read workflows.</p>
-    </Dialog>
   );
 }
 

@@ -5,29 +5,31 @@ import type { Place } from "../place";
 import { placesOf } from "../place";
 import { get } from "./client";
 import { everyPage } from "./everyPage";
-import type {
-  Allocation,
-  App,
-  Artifact,
-  AuditEntry,
-  CloudEvent,
-  Instance,
-  LedgerEntry,
-  Me,
-  Member,
-  Node,
-  Page,
-  Project,
-  Run,
-  RunDetail,
-  Schedule,
-  ServiceAccount,
-  SigningKey,
-  Submission,
-  TraceEntry,
-  Version,
-  Webhook,
-  WebhookDelivery,
+import {
+  type Allocation,
+  type App,
+  type Artifact,
+  type AuditEntry,
+  type CloudEvent,
+  type Instance,
+  type LedgerEntry,
+  LIVING_ALLOCATIONS,
+  LIVING_INSTANCES,
+  type Me,
+  type Member,
+  type Node,
+  type Page,
+  type Project,
+  type Run,
+  type RunDetail,
+  type Schedule,
+  type ServiceAccount,
+  type SigningKey,
+  type Submission,
+  type TraceEntry,
+  type Version,
+  type Webhook,
+  type WebhookDelivery,
 } from "./types";
 
 export const OFTEN = 3000;
@@ -52,6 +54,8 @@ export interface RunFilter {
   subject?: string;
   correlation_id?: string;
   since?: string;
+  /** One of all projects, where all are listed. */
+  project_id?: string;
 }
 
 /** Only the platform has a list of its own for runs that want a person's eye; in a project the states say it. */
@@ -103,10 +107,15 @@ export interface InstanceFilter {
   app?: string;
   version?: string;
   allocation?: string;
+  /** Also those that have ended. */
+  ended?: true;
 }
 
-export function useInstances(place: Place, filter: InstanceFilter) {
-  return useList<Instance>(["instances", place.id, filter], `${place.path}/app-instances`, { ...filter }, OFTEN);
+/** Newest first. Those that have ended pile up, and are there for who asks for them. */
+export function useInstances(place: Place, { ended, ...filter }: InstanceFilter) {
+  const status = filter.status ?? (ended ? undefined : LIVING_INSTANCES.join());
+  const query = { ...filter, status, order: "newest" };
+  return useList<Instance>(["instances", place.id, query], `${place.path}/app-instances`, query, OFTEN);
 }
 
 export interface ArtifactFilter {
@@ -129,8 +138,17 @@ export function useNodes(place: Place) {
   return useList<Node>(["nodes"], `${place.path}/nodes`, {}, OFTEN);
 }
 
-export function useAllocations(place: Place, filter: { status?: string } = {}) {
-  return useList<Allocation>(["allocations", place.id, filter], `${place.path}/allocations`, filter, OFTEN);
+export interface AllocationFilter {
+  status?: string;
+  /** Also those that were given back. */
+  ended?: true;
+}
+
+/** Newest first, as instances are. */
+export function useAllocations(place: Place, { ended, ...filter }: AllocationFilter) {
+  const status = filter.status ?? (ended ? undefined : LIVING_ALLOCATIONS.join());
+  const query = { status, order: "newest" };
+  return useList<Allocation>(["allocations", place.id, query], `${place.path}/allocations`, query, OFTEN);
 }
 
 /** Everything under one correlation id, wherever the caller may look. */
@@ -138,9 +156,13 @@ export function useTrace(id: string | undefined) {
   return useList<TraceEntry>(["trace", id], `/trace/${encodeURIComponent(id ?? "")}`, { limit: 200 }, OFTEN, !!id);
 }
 
-/** What was told of one instance, oldest first. */
-export function useInstanceEvents(path: string) {
-  return useList<CloudEvent>(["instance-events", path], `${path}/events`, { limit: 200 }, OFTEN);
+/** What was told of one instance, newest first. */
+export function useInstanceEvents(place: Place, instance: string) {
+  return useList<CloudEvent>(["instance-events", instance], `${place.path}/events`, eventsOf(instance), OFTEN);
+}
+
+export function eventsOf(instance: string) {
+  return { subject: instance, order: "newest" };
 }
 
 export function useLedger(place: Place) {

@@ -78,6 +78,7 @@ export type WebhookWithSecret = Schemas["WebhookWithSecret"];
 export type WebhookDelivery = Schemas["WebhookDelivery"];
 export type DeliveryStatus = Schemas["DeliveryStatus"];
 export type Permission = Schemas["Permission"];
+export type ProjectPermission = Schemas["ProjectPermission"];
 export type ErrorEnvelope = Schemas["ErrorEnvelope"];
 
 export interface Page<T> {
@@ -125,6 +126,9 @@ export const INSTANCE_STATUSES = [
   "failed",
 ] as const satisfies readonly InstanceStatus[];
 
+/** Those of which something is left: on a node, or for somebody to look at. */
+export const LIVING_INSTANCES = INSTANCE_STATUSES.filter((status) => status !== "decommissioned");
+
 export const TRUSTS = ["unverified", "verified", "failed_verification", "revoked"] as const satisfies readonly Trust[];
 
 export const LIFECYCLES = ["published", "promoted", "deprecated", "retired"] as const satisfies readonly Lifecycle[];
@@ -138,6 +142,8 @@ export const ALLOCATION_STATUSES = [
   "failed",
   "release_failed",
 ] as const satisfies readonly AllocationStatus[];
+
+export const LIVING_ALLOCATIONS = ALLOCATION_STATUSES.filter((status) => status !== "released");
 
 export const CHANNELS = ["dev", "test", "staging", "prod"] as const satisfies readonly Schemas["Channel"][];
 
@@ -184,5 +190,39 @@ export const EVENT_TYPES = [
   "workflows.run_stuck",
   "nodes.lost",
 ] as const satisfies readonly EventType[];
+
+export const PROJECT_PERMISSIONS = [
+  "apps.catalog.read",
+  "apps.manifest.submit",
+  "apps.entitlement.read",
+  "apps.entitlement.manage",
+  "apps.instance.read",
+  "apps.instance.create",
+  "apps.instance.upgrade",
+  "apps.instance.rollback",
+  "apps.instance.delete",
+  "apps.instance.operate",
+  "apps.artifact.read",
+  "apps.artifact.publish",
+  "apps.artifact.promote",
+  "apps.artifact.deprecate",
+  "apps.artifact.retire",
+  "apps.artifact.revoke",
+  "apps.worker.operate",
+  "workflows.read",
+  "workflows.operate",
+  "allocations.read",
+  "iam.member.manage",
+  "iam.service_account.read",
+  "iam.service_account.manage",
+  "iam.credential.read",
+  "iam.credential.manage",
+  "billing.usage.read",
+  "billing.usage.write",
+  "billing.budget.manage",
+  "events.read",
+  "webhooks.manage",
+  "audit.read",
+] as const satisfies readonly ProjectPermission[];
 
 export const DELIVERY_STATUSES = ["pending", "delivered", "failed"] as const satisfies readonly DeliveryStatus[];

@@ -29,7 +29,10 @@ export function Canary({ version, gates }: { version: Version; gates: Gates }) {
       </header>
       {judged && <Meter samples={judged.evidence as unknown as Samples} />}
       <Facts facts={[["Open to", <OpenTo key="who" canary={version.canary} />], ...judgement(judged)]} />
-      <p className="quiet">It stays at this share until somebody widens it, publishes the version or rolls it back.</p>
+      <p className="quiet">
+        To hold it here, do nothing: it stays open to these, and goes back to staged by itself if more deployments fail
+        than is tolerated. Widen it to let more projects in, publish it for all, or roll it back for none.
+      </p>
     </section>
   );
 }

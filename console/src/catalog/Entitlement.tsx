@@ -127,6 +127,7 @@ function Buttons({ slug, path, given, policy }: Given) {
         path={path}
         body={{ enabled: !policy.enabled, policy_overrides: overrides }}
         reasoned
+        cli={`gpuaas entitle ${slug}${policy.enabled ? " --off" : ""}`}
         renews={RENEWS}
       >
         <p>

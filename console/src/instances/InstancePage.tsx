@@ -37,7 +37,7 @@ export function InstancePage() {
   const tabs: [string, InstanceView | undefined][] = [
     ["Overview", undefined],
     ["Logs", "logs"],
-    ["Events", "events"],
+    ...(may(place, "events.read") ? [["Events", "events"] satisfies [string, InstanceView]] : []),
     ...(may(place, "billing.usage.read") ? [["Usage", "usage"] satisfies [string, InstanceView]] : []),
     ["Values", "values"],
   ];
@@ -55,7 +55,7 @@ export function InstancePage() {
       <Tabs label="What of it" tabs={tabs.map(([name, one]) => ({ name, search: { view: one } }))} />
       {view === undefined && <Overview instance={shown} path={path} />}
       {view === "logs" && <Logs instance={shown} path={path} />}
-      {view === "events" && <Told path={path} />}
+      {view === "events" && <Told instance={shown} />}
       {view === "usage" && <InstanceUsage instance={shown} />}
       {view === "values" && <Values instance={shown} path={path} />}
     </>

@@ -6,7 +6,7 @@ import { usePlace } from "../shell/Shell";
 import { ago, dayAndTime } from "../time";
 import { Empty } from "../ui/Feedback";
 import { FilterBar } from "../ui/FilterBar";
-import { Choice, Written } from "../ui/Filters";
+import { Also, Choice, Written } from "../ui/Filters";
 import { Listed } from "../ui/Listed";
 import { useNow } from "../ui/now";
 import { useRowKeys } from "../ui/rows";
@@ -19,8 +19,9 @@ export function InstancesPage() {
   const filter = useSearch({ from: "/$place/instances" });
   const navigate = useNavigate({ from: "/$place/instances" });
   const instances = useInstances(place, filter);
-  const inUse = Object.keys(filter).length;
-  const set = (name: keyof InstanceFilter) => (value: string | undefined) =>
+  const { ended, ...narrowed } = filter;
+  const inUse = Object.keys(narrowed).length;
+  const set = (name: keyof InstanceFilter) => (value: string | true | undefined) =>
     void navigate({ search: (before) => ({ ...before, [name]: value }) });
   return (
     <>
@@ -28,25 +29,28 @@ export function InstancesPage() {
         <h1>Instances</h1>
       </div>
       <p className="lead">Apps that run on this project's allocations. Open one for its access, values and history.</p>
-      <FilterBar inUse={inUse}>
+      <FilterBar inUse={inUse} cleared={{ ended }}>
         <Choice label="Status" value={filter.status} options={INSTANCE_STATUSES} onChange={set("status")} />
         <Written label="App" value={filter.app} onChange={set("app")} />
         <Written label="Version" value={filter.version} onChange={set("version")} />
         <Written label="Allocation" value={filter.allocation} onChange={set("allocation")} placeholder="any, by id" />
+        {!filter.status && (
+          <Also label="Also ended" on={ended === true} onChange={(on) => set("ended")(on || undefined)} />
+        )}
       </FilterBar>
-      <Listed list={instances} what="instances" empty={<NoInstances filtered={inUse > 0} />}>
+      <Listed list={instances} what="instances" empty={<NoInstances filtered={inUse > 0} ended={ended === true} />}>
         {(items) => <Instances items={items} />}
       </Listed>
     </>
   );
 }
 
-function NoInstances({ filtered }: { filtered: boolean }) {
+function NoInstances({ filtered, ended }: { filtered: boolean; ended: boolean }) {
   const place = usePlace();
   if (filtered) return <Empty title="No instance matches these filters">Take one away to see more.</Empty>;
   return (
-    <Empty title="Nothing runs here yet">
-      Choose an app in the{" "}
+    <Empty title={ended ? "Nothing ever ran here" : "Nothing runs here"}>
+      {!ended && "Those that have ended are there with “Also ended”. "}Choose an app in the{" "}
       <Link to="/$place/catalog" params={{ place: place.id }}>
         catalog
       </Link>{" "}

@@ -1,13 +1,13 @@
 // Who belongs to the project, and as what.
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { change, post } from "../api/client";
+import { change } from "../api/client";
 import { useMembers } from "../api/queries";
 import type { Member } from "../api/types";
+import { may } from "../place";
 import { usePlace } from "../shell/Shell";
 import { dayAndTime } from "../time";
-import { Ask } from "../ui/Ask";
-import { Dialog } from "../ui/Dialog";
+import { Ask, AskDialog } from "../ui/Ask";
 import { Empty } from "../ui/Feedback";
 import { Listed } from "../ui/Listed";
 import { type Column, Table } from "../ui/Table";
@@ -18,14 +18,17 @@ export function MembersPage() {
   const place = usePlace();
   const members = useMembers(place);
   const [adding, setAdding] = useState(false);
+  const manages = may(place, "iam.member.manage");
   return (
     <>
       <div className="head">
         <h1>Members</h1>
         <span className="spring" />
-        <button type="button" className="primary" onClick={() => setAdding(true)}>
-          Add a member
-        </button>
+        {manages && (
+          <button type="button" className="primary" onClick={() => setAdding(true)}>
+            Add a member
+          </button>
+        )}
       </div>
       <p className="lead">Who may do what in this project. A change counts from the next request.</p>
       <Listed
@@ -92,24 +95,15 @@ function Remove({ member }: { member: Member }) {
 
 function Add({ onClose }: { onClose: () => void }) {
   const place = usePlace();
-  const client = useQueryClient();
-  const [key] = useState(() => crypto.randomUUID());
   const [username, setUsername] = useState("");
   const [role, setRole] = useState("viewer");
-  const add = useMutation({
-    mutationFn: () => post<unknown>(`${place.path}/members`, { username: username.trim(), role }, key),
-    onSuccess: () => {
-      void client.invalidateQueries({ queryKey: ["members"] });
-      onClose();
-    },
-  });
   return (
-    <Dialog
+    <AskDialog
       title="Add a member"
       confirm="Add"
-      busy={add.isPending}
-      error={add.error}
-      onConfirm={() => add.mutate()}
+      path={`${place.path}/members`}
+      body={{ username: username.trim(), role }}
+      renews={["members"]}
       onClose={onClose}
     >
       <label className="field">
@@ -124,6 +118,6 @@ function Add({ onClose }: { onClose: () => void }) {
           ))}
         </select>
       </label>
-    </Dialog>
+    </AskDialog>
   );
 }

@@ -1,7 +1,6 @@
 // Parts of nodes, and the projects that hold them. Instances are placed inside them.
-import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
-import { places, useAllocations } from "../api/queries";
+import { useAllocations } from "../api/queries";
 import { ALLOCATION_STATUSES, type Allocation } from "../api/types";
 import { may } from "../place";
 import { counted } from "../runtime";
@@ -10,9 +9,10 @@ import { ago, dayAndTime } from "../time";
 import { Ask } from "../ui/Ask";
 import { Empty } from "../ui/Feedback";
 import { FilterBar } from "../ui/FilterBar";
-import { Choice } from "../ui/Filters";
+import { Also, Choice } from "../ui/Filters";
 import { Listed } from "../ui/Listed";
 import { useNow } from "../ui/now";
+import { ProjectName } from "../ui/Project";
 import { StateWord, toneOf } from "../ui/State";
 import { type Column, Table } from "../ui/Table";
 import { NewAllocation } from "./NewAllocation";
@@ -49,13 +49,20 @@ export function AllocationsPage() {
           ? "Parts of nodes that projects hold. Instances are placed inside them."
           : "The parts of nodes that this project holds. Its instances are placed inside them."}
       </p>
-      <FilterBar inUse={filter.status ? 1 : 0}>
+      <FilterBar inUse={filter.status ? 1 : 0} cleared={{ ended: filter.ended }}>
         <Choice
           label="Status"
           value={filter.status}
           options={ALLOCATION_STATUSES}
-          onChange={(status) => void navigate({ search: { status } })}
+          onChange={(status) => void navigate({ search: (before) => ({ ...before, status }) })}
         />
+        {!filter.status && (
+          <Also
+            label="Also released"
+            on={filter.ended === true}
+            onChange={(on) => void navigate({ search: { ended: on || undefined } })}
+          />
+        )}
       </FilterBar>
       <Listed
         list={allocations}
@@ -79,12 +86,7 @@ export function AllocationsPage() {
 const gpus = (one: Allocation) =>
   one.gpu_count > 0 ? `${one.gpu_count} ${one.accelerator ? `· ${one.sku}` : ""}` : "none";
 
-const project: Column<Allocation> = { head: "Project", cell: (one) => <Project id={one.project_id} /> };
-
-function Project({ id }: { id: string }) {
-  const known = useQuery(places).data?.places.find((place) => place.id === id);
-  return known ? known.name : <span className="id">{id.slice(-12)}</span>;
-}
+const project: Column<Allocation> = { head: "Project", cell: (one) => <ProjectName id={one.project_id} /> };
 
 function Name({ allocation }: { allocation: Allocation }) {
   const place = usePlace();

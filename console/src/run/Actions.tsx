@@ -14,6 +14,12 @@ import { stepId, undoPreview } from "../waterfall/layout";
 
 type Verb = "retry" | "resume" | "pause" | "cancel";
 const VERBS: Verb[] = ["resume", "retry", "pause", "cancel"];
+const COMMANDS: Record<Verb, string> = {
+  retry: "retry",
+  resume: "workflows resume",
+  pause: "workflows pause",
+  cancel: "workflows cancel",
+};
 
 export function Actions({ run }: { run: RunDetail }) {
   const place = usePlace();
@@ -59,7 +65,7 @@ function ActionDialog({ run, verb, onClose }: { run: RunDetail; verb: Verb; onCl
       error={ask.error}
       curl={
         <>
-          {verb === "retry" && <Copy text={`gpuaas retry ${run.id}`} label="Copy as CLI" />}
+          <Copy text={`gpuaas ${COMMANDS[verb]} ${run.id}`} label="Copy as CLI" />
           <Copy text={curl("POST", path, body)} label="Copy as curl" />
         </>
       }

@@ -4,6 +4,7 @@ import type { Run } from "../api/types";
 import { usePlace } from "../shell/Shell";
 import { ago, dayAndTime, duration, until } from "../time";
 import { useNow } from "../ui/now";
+import { ProjectName } from "../ui/Project";
 import { useRowKeys } from "../ui/rows";
 import { StateWord, toneOf } from "../ui/State";
 import { type Column, Table } from "../ui/Table";
@@ -12,10 +13,12 @@ import { TraceLink } from "../ui/TraceLink";
 /** Where all of them are about one thing, it need not be said again. */
 export function RunTable({ runs, ofOne = false }: { runs: Run[]; ofOne?: boolean }) {
   const now = useNow(1000);
+  const place = usePlace();
   useRowKeys("a.row-link");
   const columns: Column<Run>[] = [
     { head: "State", cell: (run) => <State run={run} />, title: true },
     { head: "Run", cell: (run) => <Name run={run} ofOne={ofOne} />, title: true },
+    ...(place.isPlatform && !ofOne ? [PROJECT] : []),
     { head: "Reason", cell: (run) => reason(run, now), className: "why" },
     { head: "Duration", cell: (run) => duration(lasted(run, now)), className: "number nowrap" },
     {
@@ -27,6 +30,8 @@ export function RunTable({ runs, ofOne = false }: { runs: Run[]; ofOne?: boolean
   ];
   return <Table label="Runs" columns={columns} rows={runs} id={(run) => run.id} edge={(run) => toneOf(run.status)} />;
 }
+
+const PROJECT: Column<Run> = { head: "Project", cell: (run) => <ProjectName id={run.project_id} /> };
 
 function State({ run }: { run: Run }) {
   return (

@@ -9,6 +9,7 @@ import { FilterBar } from "../ui/FilterBar";
 import { Choice, SINCE, Written } from "../ui/Filters";
 import { Listed } from "../ui/Listed";
 import { Polled } from "../ui/Polled";
+import { ProjectChoice } from "../ui/Project";
 import { Tabs } from "../ui/Tabs";
 import { RunTable } from "./RunTable";
 import { Signatures } from "./Signatures";
@@ -55,9 +56,12 @@ export function RunsPage() {
           value={filter.correlation_id}
           onChange={(correlation_id) => set({ correlation_id })}
         />
+        {place.isPlatform && <ProjectChoice value={filter.project_id} onChange={(project_id) => set({ project_id })} />}
         <Choice label="Since" value={filter.since} options={SINCE} onChange={(since) => set({ since })} />
       </FilterBar>
-      {runs.data && stuck && place.isPlatform && may(place, "workflows.operate") && <Signatures runs={runs.data} />}
+      {runs.data && stuck && place.isPlatform && may(place, "workflows.operate") && (
+        <Signatures runs={runs.data} project={filter.project_id} />
+      )}
       <Listed list={runs} what="runs" empty={<NoRuns stuck={stuck} filtered={inUse > 0} />}>
         {(items) => <RunTable runs={items} />}
       </Listed>

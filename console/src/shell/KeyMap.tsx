@@ -5,17 +5,19 @@ import { useEffect, useRef } from "react";
 type Keys = Record<string, () => void>;
 
 const CHORD_MS = 900;
-let chord = { key: "", at: 0 };
+const NONE = { key: "", at: 0 };
 
 export function useKeys(keys: Keys) {
   const latest = useRef(keys);
   latest.current = keys;
   useEffect(() => {
+    // Its own, because all who listen hear every key: the first of them would end what the others wait for.
+    let before = NONE;
     const pressed = (event: KeyboardEvent) => {
       if (event.ctrlKey || event.metaKey || event.altKey || busy(event.target)) return;
-      const after = chord.key === "g" && event.timeStamp - chord.at < CHORD_MS;
-      const act = (after && latest.current[`g ${event.key}`]) || latest.current[event.key];
-      chord = { key: event.key, at: event.timeStamp };
+      const after = before.key === "g" && event.timeStamp - before.at < CHORD_MS;
+      const act = latest.current[after ? `g ${event.key}` : event.key];
+      before = after ? NONE : { key: event.key, at: event.timeStamp };
       if (!act) return;
       event.preventDefault();
       act();

@@ -7,7 +7,9 @@ import { places } from "../api/queries";
 import type { Place } from "../place";
 import { Find } from "./Find";
 import { KeyMap, useKeys } from "./KeyMap";
-import { groupsIn } from "./pages";
+import { NotHere } from "./NotHere";
+import { PlaceSwitch } from "./PlaceSwitch";
+import { groupsIn, pageAt } from "./pages";
 import { Rail } from "./Rail";
 import { ThemeButton } from "./ThemeButton";
 
@@ -41,7 +43,7 @@ export function Shell() {
   });
   const section = useLocation({ select: ({ pathname }) => pathname.split("/")[2] });
   if (!place) return <Nowhere />;
-  const page = pages.find((one) => one.path === section);
+  const page = pageAt(section);
   return (
     <Here value={place}>
       <title>{`${page?.name ?? "Console"} · ${place.name} · GPUaaS`}</title>
@@ -62,7 +64,7 @@ export function Shell() {
             <path d="M1 2.5h14v1.8H1zM1 7.1h14v1.8H1zM1 11.7h14v1.8H1z" />
           </svg>
         </button>
-        <PlaceSwitch places={known.places} more={known.more} here={place} />
+        <PlaceSwitch places={known.places} more={known.more} here={place} section={page} />
         <Find place={place} />
         <span className="spring" />
         <ThemeButton />
@@ -77,30 +79,10 @@ export function Shell() {
         <Person name={known.me.name} />
       </header>
       <main id="content" tabIndex={-1}>
-        <Outlet />
+        {page && !pages.includes(page) ? <NotHere page={page} place={place} /> : <Outlet />}
       </main>
       {keysShown && <KeyMap pages={pages} onClose={() => showKeys(false)} />}
     </Here>
-  );
-}
-
-function PlaceSwitch({ places, more, here }: { places: Place[]; more: boolean; here: Place }) {
-  const navigate = useNavigate();
-  return (
-    <label className="place">
-      <span className="sr">Project</span>
-      <select
-        value={here.id}
-        onChange={(event) => void navigate({ to: "/$place/runs", params: { place: event.target.value } })}
-      >
-        {places.map((place) => (
-          <option key={place.id} value={place.id}>
-            {place.name}
-          </option>
-        ))}
-        {more && <option disabled>there are more projects than are listed</option>}
-      </select>
-    </label>
   );
 }
 

@@ -86,6 +86,11 @@ export function groupsIn(place: Place): Group[] {
   return groups.filter((group) => group.pages.length > 0);
 }
 
+/** The page that an address names, though somebody may not see it. */
+export function pageAt(section: string | undefined): PageEntry | undefined {
+  return GROUPS.flatMap((group) => group.pages).find((page) => page.path === section);
+}
+
 export function Sign({ of }: { of: PageEntry["path"] }) {
   return (
     <svg viewBox="0 0 16 16" aria-hidden="true">

@@ -6,7 +6,7 @@ interface Props {
   /** How many narrow the list now. */
   inUse: number;
   /** The search of the address without them. */
-  cleared?: Record<string, string | undefined>;
+  cleared?: Record<string, string | true | undefined>;
   children: ReactNode;
 }
 
@@ -19,7 +19,7 @@ export function FilterBar({ inUse, cleared = {}, children }: Props) {
       </button>
       {children}
       {inUse > 0 && (
-        <Link to="." search={cleared} className="clear">
+        <Link to="." search={cleared as Record<string, string | undefined>} className="clear">
           Clear
         </Link>
       )}

@@ -32,6 +32,16 @@ export function Choice({
   );
 }
 
+/** What is left out until somebody wants it too. */
+export function Also({ label, on, onChange }: { label: string; on: boolean; onChange: (on: boolean) => void }) {
+  return (
+    <label className="filter also">
+      <input type="checkbox" checked={on} onChange={(event) => onChange(event.target.checked)} />
+      <span>{label}</span>
+    </label>
+  );
+}
+
 export function Written({ label, value, onChange, placeholder }: Named & { placeholder?: string }) {
   const [text, setText] = useState(value ?? "");
   useEffect(() => setText(value ?? ""), [value]);
