@@ -26,8 +26,8 @@ export async function withBrowser(journey) {
 export const DESK = { width: 1280, height: 800 };
 export const HAND = { width: 390, height: 844 };
 
-/** A person at a screen of their own, signed in through the issuer's page. */
-export async function signedIn(browser, username, options = {}) {
+/** A person at a screen of their own, whom nobody knows yet. What the page complains of is kept. */
+export async function person(browser, options = {}) {
   const context = await browser.newContext({
     viewport: DESK,
     colorScheme: "light",
@@ -41,6 +41,12 @@ export async function signedIn(browser, username, options = {}) {
     if (message.type() === "error") page.complaints.push(message.text());
   });
   page.on("pageerror", (error) => page.complaints.push(String(error)));
+  return page;
+}
+
+/** The same, signed in through the issuer's page. */
+export async function signedIn(browser, username, options = {}) {
+  const page = await person(browser, options);
   await page.goto(`${ready.api_url}/`);
   await page.getByLabel("Name").fill(username);
   await page.getByLabel("Password").fill(username);
@@ -64,11 +70,6 @@ export function noComplaints(page) {
   assert.deepEqual(page.complaints, []);
 }
 
-/** A list, or the words that stand where it is empty: whichever the data of the moment gives. */
-export function listOr(page, label, words) {
-  return page.getByRole("table", { name: label }).or(page.getByText(words)).first();
-}
-
 /** Nothing stands out to the side of the screen. */
 export async function fits(page, where) {
   const { width } = page.viewportSize();
@@ -82,8 +83,8 @@ export function at(path) {
 }
 
 const PICTURES = [
-  "runs", "run", "run-dark", "run-small", "run-small-dark", "version", "canary", "catalog", "deploy", "nodes", "artifact",
-  "schedules", "webhook", "audit", "instance-small", "failed", "trace-life", "trace-life-dark", "usage", "usage-small",
+  "runs", "run", "run-dark", "run-small", "version", "canary", "catalog", "deploy", "nodes", "artifact", "schedules", "failed",
+  "instances", "instance-small", "trace-life", "trace-life-dark", "usage", "usage-small", "webhook",
 ];
 
 /** Kept only when somebody asks for new pictures, and only those that the documentation shows. `whole` is all of the page. */
@@ -130,17 +131,17 @@ export async function copied(page, button) {
 }
 
 /** A request to the API as whoever is signed in, where a journey needs something that is no part of it. */
-export async function send(page, path, body, method = "POST") {
+export async function send(page, path, body, method = "POST", type = "application/json") {
   return page.evaluate(
-    async ({ path, body, method }) => {
+    async ({ path, body, method, type }) => {
       const { session } = await (await fetch("/console/session")).json();
-      const headers = { "x-csrf-token": session.csrf_token, "content-type": "application/json" };
-      const answer = await fetch(`/api/v1${path}`, { method, headers, body: body && JSON.stringify(body) });
+      const headers = { "x-csrf-token": session.csrf_token, "content-type": type };
+      const answer = await fetch(`/api/v1${path}`, { method, headers, body });
       const told = await answer.text();
       if (!answer.ok) throw new Error(`${method} ${path}: ${told}`);
       return told ? JSON.parse(told) : null;
     },
-    { path, body, method },
+    { path, body: type === "application/json" && body ? JSON.stringify(body) : body, method, type },
   );
 }
 

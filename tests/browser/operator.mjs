@@ -1,7 +1,7 @@
 // An operator's way: find a run by its correlation id, read why it does not advance, pause it, resume it, cancel it and see
 // what is undone, retry it, watch another one break and unwind live, and find all of it in the audit log.
 import assert from "node:assert/strict";
-import { ask, at, copied, noComplaints, ready, signedIn, state, withBrowser } from "./browser.mjs";
+import { ask, at, copied, forgive, noComplaints, ready, row, signedIn, state, withBrowser } from "./browser.mjs";
 
 await withBrowser(async (browser) => {
   const page = await signedIn(browser, "operator");
@@ -38,7 +38,10 @@ await withBrowser(async (browser) => {
   assert.equal(loads.count, 0, "no page was loaded again");
 
   await audit(page);
+  await byKeys(page);
+  await byFilters(page);
   noComplaints(page);
+  await brokenStream(page);
   await leave(page);
 });
 
@@ -90,17 +93,75 @@ async function audit(page) {
   const cancelled = page.getByRole("row").filter({ hasText: "cancel workflow" }).first();
   await cancelled.getByRole("button").click();
   await page.getByText("The journey is over").waitFor();
-  await cancelled.getByRole("link", { name: "demo-tour-clock" }).or(cancelled.getByRole("link")).first().click();
-  await page.waitForURL(/\/trace\?correlation_id=/);
-  await page.getByRole("button", { name: /^request cancel_workflow/ }).first().waitFor();
+  const id = (await cancelled.getByRole("link").innerText()).trim();
+  await cancelled.getByRole("link").click();
+  await page.waitForURL((url) => url.searchParams.get("correlation_id") === id);
+  await page.getByRole("button", { name: /^request cancel_workflow/ }).waitFor();
 }
 
+/** `g` and a letter lead to a page, also from one that was opened by its address and listens to keys itself. */
+async function byKeys(page) {
+  for (const begin of ["P/catalog?view=all", "P/artifacts"]) {
+    await page.goto(at(begin));
+    await page.getByRole("link", { name: /Hello|hello/ }).first().waitFor();
+    await page.keyboard.press("j");
+    await page.waitForFunction(() => document.activeElement?.matches("a"));
+    for (const [key, name] of [["i", "Instances"], ["k", "Service accounts"], ["r", "Runs"]]) {
+      await page.keyboard.press("g");
+      await page.keyboard.press(key);
+      await page.getByRole("heading", { name, level: 1 }).waitFor();
+    }
+  }
+}
+
+/** What is chosen and written narrows the list and stands in the address; away with it, all are there again. */
+async function byFilters(page) {
+  await page.goto(at("P/runs"));
+  await page.getByRole("combobox", { name: "State" }).selectOption("compensated");
+  await page.waitForURL(/status=compensated/);
+  await page.getByRole("textbox", { name: "Kind" }).fill("demo.tour");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/kind=demo\.tour/);
+  await page.getByRole("combobox", { name: "Since" }).selectOption("1h");
+  await page.waitForURL(/since=1h/);
+  await row(page, "demo-tour-shelf").first().waitFor();
+  await page.locator(".stale").waitFor({ state: "detached" });
+  const states = await page.locator("td .state").allInnerTexts();
+  assert.deepEqual([...new Set(states)], ["compensated"]);
+  await page.getByRole("textbox", { name: "Correlation id" }).fill("nobody-asked-this");
+  await page.keyboard.press("Enter");
+  await page.getByText("No run matches these filters").waitFor();
+  await page.getByRole("link", { name: "Clear" }).click();
+  await row(page, "demo-tour-lamp").first().waitFor();
+}
+
+/** A stream that is refused for a while says so and comes back by itself. */
+async function brokenStream(page) {
+  let refusals = 2;
+  await page.route(/\/workflows\/[^/]+\/stream$/, (route) =>
+    refusals-- > 0 ? route.fulfill({ status: 503, body: "" }) : route.continue(),
+  );
+  await page.goto(at("P/runs?status=waiting"));
+  await row(page, "waiting").getByRole("link", { name: /demo\.tour/ }).first().click();
+  await page.locator(".facts").getByText("reconnecting").waitFor();
+  await page.locator(".facts").getByText("live").waitFor();
+  assert.equal(refusals, -1, "it was asked for three times");
+  await page.unroute(/\/workflows\/[^/]+\/stream$/);
+  forgive(page, 503);
+  noComplaints(page);
+}
+
+/** Signed out in one window, the other one that follows a run is at the sign-in soon. */
 async function leave(page) {
+  const other = await page.context().newPage();
+  await other.goto(page.url());
+  await other.locator(".facts").getByText("live").waitFor();
   const me = await page.request.get(`${ready.api_url}/api/v1/me`);
   assert.equal((await me.json()).name, "operator");
   await page.getByRole("button", { name: "Sign out" }).click();
   await page.getByRole("heading", { name: "You are signed out" }).waitFor();
   assert.equal((await page.request.get(`${ready.api_url}/api/v1/me`)).status(), 401, "signed out is signed out");
+  await other.getByLabel("Password").waitFor();
 }
 
 function navigations(page) {

@@ -1,48 +1,62 @@
-// Every page, by day and by night, on a desk and in a hand: it shows what it is about, nothing serious keeps anybody out,
-// nothing stands out to the side. The pictures of the documentation are taken on the way.
+// Every page of a project that was worked in, by day and by night, on a desk and in a hand: it shows what it is about,
+// nothing serious keeps anybody out, nothing stands out to the side. The pictures of the documentation are taken on the way.
 import assert from "node:assert/strict";
-import { accessible, ask, at, fits, HAND, listOr, noComplaints, openRun, picture, row, signedIn, withBrowser } from "./browser.mjs";
+import { accessible, ask, at, fits, HAND, noComplaints, openRun, person, picture, ready, row, signedIn, withBrowser } from "./browser.mjs";
+import { fill, receiving } from "./filled.mjs";
 
 /** Address, and what is seen once the page is there. A name at the end asks for a picture. */
-const PAGES = [
-  ["P/runs", (page) => row(page, "demo-tour-shelf").getByText("compensated"), "runs"],
-  ["platform/runs?view=stuck", (page) => page.getByText("Nothing needs attention")],
-  ["platform/schedules", (page) => page.getByText("platform.check_promises"), "schedules"],
+const pagesOf = ({ instance, gone, webhook, submission, artifact }) => [
+  ["P/runs", (page) => row(page, "demo-tour-shelf").getByText("compensated").first(), "runs"],
+  ["platform/runs", (page) => row(page, "instance.deploy").getByText("example").first()],
+  ["platform/runs?view=stuck", (page) => row(page, "demo.tour").getByText("paused by operator")],
+  ["platform/schedules", (page) => row(page, "platform.check_promises"), "schedules"],
   ["P/trace", (page) => page.getByText("Which correlation id?")],
   ["P/trace?correlation_id=demo-tour-shelf", (page) => page.getByRole("button", { name: /^step assemble/ }).first()],
-  ["P/events", (page) => listOr(page, "Events", "Nothing was told")],
-  ["P/usage", (page) => page.getByRole("region", { name: "Chart" }).or(page.getByText("Nothing was used")).first()],
-  ["P/usage?view=ledger", (page) => listOr(page, "Ledger", "Nothing was charged yet")],
-  ["P/webhooks", (page) => listOr(page, "Webhooks", "Nothing is sent anywhere yet")],
-  ["P/instances", (page) => listOr(page, "Instances", "Nothing runs here yet")],
+  ["P/events", (page) => row(page, "apps.instance.running").first()],
+  ["P/usage?window=hour&of=requests", (page) => page.getByRole("region", { name: "Chart" })],
+  ["P/usage?view=ledger", (page) => row(page, "credit")],
+  ["P/webhooks", (page) => row(page, "Pager of the night shift")],
+  [`P/webhooks/${webhook}`, (page) => row(page, "apps.instance.running").getByText("delivered").first(), "webhook"],
+  ["P/instances", (page) => row(page, "front-desk"), "instances"],
+  ["P/instances?ended=true", (page) => row(page, "back-room").getByText("decommissioned")],
+  [`P/instances/${instance}`, (page) => row(page, "ssh -N -L")],
+  [`P/instances/${instance}?view=events`, (page) => row(page, "apps.instance.running")],
+  [`P/instances/${gone}`, (page) => page.getByRole("region", { name: "Teardown receipt" })],
   ["P/catalog?view=all", (page) => page.getByRole("link", { name: /JupyterLab/ }), "catalog"],
   ["P/catalog/jupyterlab", (page) => page.getByRole("region", { name: "Entitlement" })],
   ["platform/catalog/jupyterlab/4.3.0", (page) => page.getByRole("heading", { name: "What it needs" }), "version"],
   ["P/catalog/jupyterlab/4.3.0/deploy", (page) => page.getByLabel(/package index/)],
   ["P/catalog/slurm-reference/24.05.0/deploy", (page) => page.getByLabel(/Controller/)],
-  ["P/catalog?view=reviews", (page) => page.getByText("Nothing was sent for review")],
-  ["P/artifacts", (page) => listOr(page, "Artifacts", "Nothing was published yet")],
-  ["P/artifacts?view=keys", (page) => listOr(page, "Signing keys", "No signing key")],
+  ["P/catalog?view=reviews", (page) => row(page, "hello 1.9.0")],
+  [`platform/submissions/${submission}`, (page) => page.getByText("Greets in more languages.").first()],
+  ["P/artifacts", (page) => row(page, "hello 1.0.0").getByText("verified")],
+  [`P/artifacts/${artifact}`, (page) => row(page, "the registry has the bytes"), "artifact"],
+  ["P/artifacts?view=keys", (page) => row(page, "release-key")],
   ["platform/nodes", (page) => page.getByRole("article").filter({ hasText: "Heartbeat" }), "nodes"],
-  ["platform/allocations", (page) => page.getByRole("row").filter({ hasText: "example" })],
+  ["platform/allocations", (page) => row(page, "example").getByText("active")],
   ["P/members", (page) => page.getByRole("combobox", { name: "Role of viewer" })],
-  ["P/service-accounts", (page) => listOr(page, "Service accounts", "No service accounts yet")],
-  ["P/audit", (page) => page.getByRole("heading", { name: "Audit" })],
+  ["P/service-accounts", (page) => row(page, "night-watch")],
+  ["P/audit", (page) => row(page, "create webhook").first()],
+  ["P/schedules", (page) => page.getByText("This page is of the whole platform")],
+  ["nowhere/runs", (page) => page.getByRole("heading", { name: "There is nothing for you here" })],
 ];
 
 await withBrowser(async (browser) => {
+  for (const colorScheme of ["light", "dark"]) await atTheDoor(browser, colorScheme);
   const desk = await signedIn(browser, "admin");
-  await walk(desk, "light", "");
+  const receiver = await receiving();
+  const pages = pagesOf(await fill(desk, receiver));
+  await walk(desk, pages, "light", "");
   await aRun(desk, "");
   await dialogs(desk);
   await desk.getByRole("button", { name: "Use the dark theme" }).click();
-  await walk(desk, "dark", "-dark");
+  await walk(desk, pages, "dark", "-dark");
   await aRun(desk, "-dark");
   noComplaints(desk);
 
   for (const colorScheme of ["light", "dark"]) {
     const hand = await signedIn(browser, "admin", { viewport: HAND, colorScheme });
-    await walk(hand, `${colorScheme} in a hand`, colorScheme === "light" ? "-small" : null);
+    await walk(hand, pages, `${colorScheme} in a hand`, colorScheme === "light" ? "-small" : null);
     await aRun(hand, colorScheme === "light" ? "-small" : "-small-dark");
     await hand.getByRole("button", { name: "Menu" }).click();
     await accessible(hand, "the menu in a hand");
@@ -50,10 +64,27 @@ await withBrowser(async (browser) => {
     await hand.getByRole("heading", { name: "Catalog" }).waitFor();
     noComplaints(hand);
   }
+  receiver.end();
 });
 
-async function walk(page, how, suffix) {
-  for (const [path, shown, name] of PAGES) {
+/** Before anybody is known, and after. */
+async function atTheDoor(browser, colorScheme) {
+  for (const viewport of [undefined, HAND]) {
+    const page = await person(browser, { colorScheme, ...(viewport ? { viewport } : {}) });
+    await page.goto(`${ready.api_url}/`);
+    await page.getByLabel("Password").waitFor();
+    await accessible(page, `the sign-in, ${colorScheme}`);
+    await fits(page, "the sign-in");
+    await page.goto(at("signed-out"));
+    await page.getByRole("link", { name: "Sign in again" }).waitFor();
+    await accessible(page, `signed out, ${colorScheme}`);
+    await fits(page, "signed out");
+    noComplaints(page);
+  }
+}
+
+async function walk(page, pages, how, suffix) {
+  for (const [path, shown, name] of pages) {
     await page.goto(at(path));
     await shown(page).waitFor();
     await accessible(page, `${path}, ${how}`);
@@ -65,7 +96,7 @@ async function walk(page, how, suffix) {
 /** The page of a run, of one that was undone and of one that waits. */
 async function aRun(page, suffix) {
   await page.goto(at("P/runs?correlation_id=demo-tour-shelf"));
-  await openRun(page, "demo-tour-shelf");
+  await row(page, "compensated").getByRole("link", { name: /demo\.tour/ }).first().click();
   await page.getByRole("region", { name: "What stopped the run" }).waitFor();
   await page.getByRole("button", { name: /assemble/ }).click();
   await page.getByRole("region", { name: "Step assemble" }).waitFor();
@@ -105,9 +136,6 @@ async function dialogs(page) {
   await page.reload();
   await row(page, "nightly-builds").waitFor();
   assert.equal(await page.getByText("BEGIN PRIVATE KEY").count(), 0, "a key is shown once");
-  await page.getByRole("button", { name: "Disable" }).click();
-  await page.getByRole("dialog").getByRole("button", { name: "Disable" }).click();
-  await row(page, "nightly-builds").getByText("disabled").waitFor();
 }
 
 /** Made, read once, rotated, turned off, and gone. */
@@ -116,7 +144,7 @@ async function webhook(page) {
   await page.getByRole("button", { name: "New webhook" }).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByLabel(/Address/).fill("https://hooks.example.com/gpuaas");
-  await dialog.getByLabel(/What it is for/).fill("Pager of the night shift");
+  await dialog.getByLabel(/What it is for/).fill("Another pager");
   await dialog.getByRole("checkbox", { name: "failed", exact: true }).check();
   await accessible(page, "a new webhook");
   await fits(page, "a new webhook");
@@ -137,7 +165,8 @@ async function webhook(page) {
   await ask(page, "Enable");
   await page.locator(".head .state").filter({ hasText: "active" }).waitFor();
   await ask(page, "Delete");
-  await page.getByText("Nothing is sent anywhere yet").waitFor();
+  await row(page, "Pager of the night shift").waitFor();
+  assert.equal(await row(page, "hooks.example.com").count(), 0, "it is gone");
 }
 
 async function budget(page) {
@@ -147,10 +176,9 @@ async function budget(page) {
   await dialog.getByLabel(/At most a month/).fill("much");
   await dialog.getByText("An amount such as").waitFor();
   await dialog.getByLabel(/At most a month/).fill("250");
-  await dialog.getByLabel("When it is reached").selectOption("deny_new");
+  await dialog.getByLabel("When it is reached").selectOption("stop");
   await accessible(page, "the budget");
   await dialog.getByRole("button", { name: "Set", exact: true }).click();
-  const standing = page.getByRole("region", { name: "Budget" });
-  await standing.getByText("refuse new instances").waitFor();
-  await standing.getByText("simulate").waitFor();
+  await dialog.waitFor({ state: "detached" });
+  await page.getByRole("region", { name: "Budget" }).getByText("decommission what runs").waitFor();
 }

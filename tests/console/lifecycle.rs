@@ -2,19 +2,20 @@
 //! it to: `tests/browser/lifecycle.mjs` says so on its stdout and goes on when it is answered.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 
 use agent::{Now, Simulated, SimulatedFault};
 use chrono::Utc;
 use domain::{Secret, StatusReason};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
+use super::releases::{self, post};
 use crate::dev_apps::some_image;
 use crate::support::agent::RunningAgent;
 use crate::support::cluster::Folder;
-use crate::support::process::{Dev, gpuaas};
+use crate::support::process::Dev;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -24,7 +25,7 @@ async fn an_operator_deploys_an_app_repairs_it_changes_it_ends_it_and_finds_it_a
     let image = some_image(&folder.0.join("image"));
     let more = ["--docker-host", "unix:///nowhere/docker.sock", "--hello-image", image.to_str().unwrap()];
     let dev = Dev::start(&folder.0.join("data"), &more);
-    next_version(&dev, &folder.0);
+    releases::roll_out(&dev, &folder.0, "1.1.0");
     let driver = Simulated::new();
     let node = rack(&dev, &driver).await;
 
@@ -45,6 +46,8 @@ async fn an_operator_deploys_an_app_repairs_it_changes_it_ends_it_and_finds_it_a
             "fail" => driver.will(SimulatedFault::FailNext(StatusReason::ImagePullFailed)),
             "hang" => driver.will(SimulatedFault::Hang),
             "release" => driver.release(1),
+            // Two removals fail, one for each of the instances that are about to end.
+            "keep" => driver.will_keep(2),
             other => println!("{other}"),
         }
         answer.write_all(b"done\n").await.expect("it listens");
@@ -68,62 +71,4 @@ async fn rack(dev: &Dev, driver: &Simulated) -> RunningAgent {
     });
     post(dev, "/api/v1/admin/allocations", &part);
     node
-}
-
-/// Hello 1.1.0, published and rolled out as 1.0.0 was.
-fn next_version(dev: &Dev, folder: &Path) {
-    let manifest = std::fs::read_to_string(Path::new(ROOT).join("apps/hello/manifest.yaml")).unwrap();
-    let file = folder.join("manifest.yaml");
-    std::fs::write(&file, manifest.replace("version: 1.0.0", "version: 1.1.0")).unwrap();
-    let (url, project) = (dev.ready["api_url"].as_str().unwrap(), dev.ready["project_id"].as_str().unwrap());
-    let token = dev.token("admin");
-    let sent = Command::new("curl")
-        .args([
-            "-sf",
-            "-H",
-            &format!("Authorization: Bearer {token}"),
-            "-H",
-            "Content-Type: application/yaml",
-        ])
-        .args(["--data-binary", &format!("@{}", file.display())])
-        .arg(format!("{url}/api/v1/admin/apps/manifests?owner_project_id={project}"))
-        .output()
-        .expect("curl runs");
-    assert!(sent.status.success(), "{}", String::from_utf8_lossy(&sent.stdout));
-
-    let mut publish = gpuaas(&["publish", "hello", "1.1.0", "--output", "json", "--image"]);
-    publish
-        .arg(some_other_image(&folder.join("next")))
-        .env("GPUAAS_BASE_URL", url)
-        .env("GPUAAS_TOKEN", &token);
-    publish.env("GPUAAS_PROJECT", project).env("HOME", folder);
-    let said = publish.output().expect("the binary runs");
-    let artifact: Value = serde_json::from_slice(&said.stdout)
-        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&said.stderr)));
-    let id = artifact["id"].as_str().unwrap();
-    let promote = format!("/api/v1/projects/{project}/app-artifacts/{id}/promote?wait=60s");
-    settled(&post(dev, &promote, &json!({ "channel": "prod" })));
-    for (verb, body) in [("stage", json!({})), ("canary", json!({ "percent": 100 })), ("publish", json!({}))]
-    {
-        let path = format!("/api/v1/admin/apps/catalog/hello/versions/1.1.0/{verb}?wait=60s");
-        settled(&post(dev, &path, &body));
-    }
-}
-
-/// Other bytes than those of the first version.
-fn some_other_image(folder: &Path) -> std::path::PathBuf {
-    use clients::oci_layout::{FileEntry, Image, pack};
-    let file = FileEntry { path: "bin/hello".to_owned(), executable: true, bytes: b"hello again".to_vec() };
-    pack(&Image { files: vec![file], ..Image::default() }, folder).unwrap();
-    folder.to_owned()
-}
-
-fn post(dev: &Dev, path: &str, body: &Value) -> Value {
-    let (status, answer) = dev.post_as(path, &dev.token("admin"), body);
-    assert!(status < 300, "{path}: {status} {answer}");
-    answer
-}
-
-fn settled(answer: &Value) {
-    assert_eq!(answer["workflow"]["status"], "succeeded", "{answer:#}");
 }

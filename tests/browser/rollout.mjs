@@ -1,0 +1,119 @@
+// The way of an app from its bytes to everybody: an artifact is looked at, verified and promoted; its version is staged, goes
+// out as a canary, wider, to all, or back; a project sees where it fits and what it costs before it deploys; and in the end
+// all trust is taken back.
+import assert from "node:assert/strict";
+import { accessible, ask, at, copied, fits, noComplaints, picture, send, signedIn, state, withBrowser } from "./browser.mjs";
+
+await withBrowser(async (browser) => {
+  const admin = await signedIn(browser, "admin");
+  await prices(admin);
+  const artifact = await trusted(admin);
+  await goesOut(admin);
+  const operator = await signedIn(browser, "operator");
+  await deployed(operator);
+  noComplaints(operator);
+  await comesBack(admin);
+  await distrusted(admin, artifact);
+  noComplaints(admin);
+});
+
+async function prices(page) {
+  const price = { model: "per_unit", currency: "EUR", effective_from: "2026-01-01T00:00:00Z", amount_minor: 120, per: 1 };
+  await send(page, "/admin/prices", { ...price, usage_source: "app_runtime", usage_unit: "cpu_core_hours", covers: "service" });
+}
+
+/** From the list to the artifact: what its verification found, checked again and let into a channel. */
+async function trusted(page) {
+  await page.goto(at("P/artifacts"));
+  await page.getByRole("link", { name: /hello 1\.1\.0/ }).click();
+  await page.getByRole("heading", { name: "hello 1.1.0 runtime" }).waitFor();
+  const artifact = new URL(page.url()).pathname.split("/").at(-1);
+  await page.getByRole("table", { name: "Checks" }).getByText("passed").first().waitFor();
+  await ask(page, "Verify", "Once more before it goes out");
+  await page.goto(at(`P/artifacts/${artifact}`));
+  await state(page, "verified");
+  await page.getByRole("button", { name: "Promote", exact: true }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Channel").selectOption("prod");
+  assert.match(await copied(dialog, "Copy as curl"), /"channel":"prod"/);
+  await accessible(page, "the question before a promotion");
+  await dialog.getByRole("button", { name: "Promote", exact: true }).click();
+  await page.getByRole("heading", { name: "artifact.promote" }).waitFor();
+  await state(page, "succeeded");
+  await page.goto(at(`P/artifacts/${artifact}`));
+  await state(page, "promoted");
+  await page.locator(".facts").getByText("prod").waitFor();
+  await accessible(page, "an artifact that was promoted");
+  return artifact;
+}
+
+/** Staged, tried by some, then by more. */
+async function goesOut(page) {
+  await page.goto(at("platform/catalog/hello/1.1.0"));
+  await ask(page, "Stage");
+  await state(page, "staged");
+  await page.getByRole("button", { name: "Start canary" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Percent of projects").fill("10");
+  await dialog.getByRole("checkbox", { name: "example" }).check();
+  await accessible(page, "the question before a canary");
+  await dialog.getByRole("button", { name: "Start canary" }).click();
+  await state(page, "canary");
+  const canary = page.getByRole("region", { name: "Canary" });
+  await canary.getByText("10 % of projects").waitFor();
+  await canary.getByText("To hold it here, do nothing").waitFor();
+  await page.getByRole("button", { name: "Widen canary" }).click();
+  await dialog.getByLabel("Percent of projects").fill("50");
+  await dialog.getByRole("button", { name: "Widen canary" }).click();
+  await canary.getByText("50 % of projects").waitFor();
+  await accessible(page, "a canary");
+  await fits(page, "a canary");
+  await picture(page, "canary");
+}
+
+/** Where it does not fit, the form says why; where it does, what it costs. A field that is refused is named. */
+async function deployed(page) {
+  await page.goto(at("P/catalog/hello/1.1.0/deploy"));
+  await page.getByLabel("Name").fill("canary-bird");
+  await page.getByLabel(/CPU|Cores/i).first().fill("2");
+  await page.getByLabel("Greeting").fill("x".repeat(201));
+  await page.getByText(/200/).last().waitFor();
+  assert.ok(await page.getByRole("button", { name: "Deploy", exact: true }).isDisabled(), "what the schema forbids is not sent");
+  await page.getByLabel("Greeting").fill("Welcome");
+  await page.getByRole("button", { name: "Show the plan" }).click();
+  const plan = page.getByRole("region", { name: "Plan" });
+  await plan.getByText("An hour costs").waitFor();
+  await plan.getByRole("table", { name: "Placement" }).getByText("yes").first().waitFor();
+  await picture(page, "deploy", { whole: true });
+  assert.match(await copied(page, "Copy as CLI"), /^gpuaas up hello 1\.1\.0|^gpuaas up .*hello/);
+  assert.match(await copied(page, "Copy as curl"), /"display_name":"canary-bird"/);
+  await page.getByRole("button", { name: "Deploy", exact: true }).click();
+  await page.getByRole("heading", { name: "instance.deploy" }).waitFor();
+  await state(page, "succeeded");
+}
+
+/** For everybody, and from there not back: another one is, before that. */
+async function comesBack(page) {
+  await page.goto(at("platform/catalog/hello/1.1.0"));
+  await ask(page, "Roll back", "Somebody saw a flicker");
+  await state(page, "staged");
+  await page.getByRole("button", { name: "Start canary" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Percent of projects").fill("100");
+  await dialog.getByRole("button", { name: "Start canary" }).click();
+  await state(page, "canary");
+  await ask(page, "Publish", "It was the lamp");
+  await state(page, "active");
+  await ask(page, "Deprecate", "The next one is better");
+  await state(page, "deprecated");
+}
+
+async function distrusted(page, artifact) {
+  await page.goto(at(`P/artifacts/${artifact}`));
+  await ask(page, "Deprecate", "The next one is better");
+  await page.goto(at(`P/artifacts/${artifact}`));
+  await state(page, "deprecated");
+  await ask(page, "Revoke", "Its key was lost");
+  await state(page, "revoked");
+  await accessible(page, "an artifact that was revoked");
+}
