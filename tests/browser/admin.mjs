@@ -1,13 +1,9 @@
 // The way of those who decide: a publisher sends a manifest, a platform admin reads what it changes and approves it, sees
-// which gate keeps the version from being staged, drains a node, turns a schedule and retries what stopped alike; a project
-// admin entitles the project and narrows it.
+// which gate keeps the version from being staged, drains a node and turns a schedule; a project admin entitles the
+// project, narrows it, and switches it off.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { accessible, ask, at, fits, noComplaints, PLACE, row, send, signedIn, withBrowser } from "./browser.mjs";
-
-const MANIFEST = readFileSync(new URL("../../apps/hello/manifest.yaml", import.meta.url), "utf8")
-  .replace("version: 1.0.0", "version: 1.1.0")
-  .replace("The first release.", "Greets in more languages.");
+import { accessible, ask, at, copied, noComplaints, PLACE, row, send, signedIn, state, withBrowser } from "./browser.mjs";
+import { nextManifest } from "./filled.mjs";
 
 await withBrowser(async (browser) => {
   await submit(await signedIn(browser, "publisher"));
@@ -16,7 +12,6 @@ await withBrowser(async (browser) => {
   await gates(admin);
   await nodes(admin);
   await schedules(admin);
-  await together(admin);
   noComplaints(admin);
   const manager = await signedIn(browser, "project-admin");
   await entitle(manager);
@@ -24,15 +19,8 @@ await withBrowser(async (browser) => {
 });
 
 async function submit(page) {
-  const status = await page.evaluate(
-    async ({ project, body }) => {
-      const { session } = await (await fetch("/console/session")).json();
-      const headers = { "x-csrf-token": session.csrf_token, "content-type": "application/yaml" };
-      return (await fetch(`/api/v1/projects/${project}/apps/manifests`, { method: "POST", headers, body })).status;
-    },
-    { project: PLACE, body: MANIFEST },
-  );
-  assert.equal(status, 201);
+  const manifest = nextManifest("1.1.0", "Greets in more languages.");
+  await send(page, `/projects/${PLACE}/apps/manifests`, manifest, "POST", "application/yaml");
   await page.goto(at("P/catalog?view=reviews"));
   await row(page, "hello 1.1.0").getByText("pending").waitFor();
 }
@@ -46,14 +34,14 @@ async function review(page) {
   await change.getByText("Greets in more languages.").waitFor();
   await accessible(page, "a submission");
   await ask(page, "Approve", "It reads well");
-  await page.locator(".head .state").filter({ hasText: "approved" }).waitFor();
+  await state(page, "approved");
   assert.equal(await page.getByRole("button", { name: "Reject" }).count(), 0, "what is decided is decided");
 }
 
 async function gates(page) {
   await page.goto(at("platform/catalog/hello"));
   await page.getByRole("link", { name: "1.1.0" }).click();
-  await page.locator(".head .state").filter({ hasText: "draft" }).waitFor();
+  await state(page, "draft");
   const stage = page.getByRole("article", { name: "stage" });
   await stage.getByText("blocked").waitFor();
   await stage.getByRole("listitem").filter({ hasText: "manifest valid" }).getByRole("img", { name: "green" }).waitFor();
@@ -94,41 +82,16 @@ async function schedules(page) {
   await line.getByRole("link", { name: "succeeded" }).waitFor();
 }
 
-/** Two runs rest for the same cause: one answer sends both on, after the server said what it would do. */
-async function together(page) {
-  await paused(page, (await runOf(page, "demo-tour-clock")).id);
-  const again = await send(page, `/admin/workflows/${(await runOf(page, "demo-tour-shelf")).id}/retry`, {});
-  await paused(page, again.id);
-  await page.goto(at("platform/runs?view=stuck"));
-  const alike = page.getByRole("region", { name: "Failures alike" }).getByRole("article");
-  await alike.filter({ hasText: "demo.tour" }).getByText("2", { exact: true }).waitFor();
-  await accessible(page, "runs that stopped alike");
-  await fits(page, "runs that stopped alike");
-  await alike.getByRole("button", { name: "Retry all alike" }).click();
-  const dialog = page.getByRole("dialog");
-  await dialog.getByRole("button", { name: "Show what would happen" }).click();
-  await dialog.getByText("2 would go on").waitFor();
-  await accessible(page, "what a retry of all would do");
-  await dialog.getByRole("button", { name: "Retry 2 runs" }).click();
-  await dialog.waitFor({ state: "detached" });
-  await page.getByText("Nothing needs attention").waitFor();
-}
-
-async function runOf(page, correlationId) {
-  return (await send(page, `/admin/workflows?correlation_id=${correlationId}`, undefined, "GET")).items[0];
-}
-
-async function paused(page, run) {
-  await send(page, `/admin/workflows/${run}/pause`, {});
-}
-
 async function entitle(page) {
   await page.goto(at("P/catalog"));
   await page.getByRole("link", { name: "All apps", exact: true }).click();
   await page.getByRole("link", { name: /JupyterLab/ }).click();
   const panel = page.getByRole("region", { name: "Entitlement" });
   await panel.getByText("not entitled").waitFor();
-  await ask(page, "Entitle the project", "The team asked");
+  await page.getByRole("button", { name: "Entitle the project" }).click();
+  assert.equal(await copied(page.getByRole("dialog"), "Copy as CLI"), "gpuaas entitle jupyterlab");
+  await page.getByRole("dialog").getByLabel(/Reason/).fill("The team asked");
+  await page.getByRole("dialog").getByRole("button", { name: "Entitle the project" }).click();
   await panel.locator(".state").filter({ hasText: "active" }).waitFor();
   await page.getByRole("button", { name: "Narrow" }).click();
   await page.getByRole("dialog").getByLabel(/GPUs per instance/).fill("2");
@@ -136,4 +99,8 @@ async function entitle(page) {
   await panel.getByText("at most 2").waitFor();
   await panel.getByText("This project does not allow").waitFor();
   await accessible(page, "an entitlement that was narrowed");
+  await page.getByRole("button", { name: "Switch off" }).click();
+  assert.equal(await copied(page.getByRole("dialog"), "Copy as CLI"), "gpuaas entitle jupyterlab --off");
+  await page.getByRole("dialog").getByRole("button", { name: "Switch off" }).click();
+  await panel.locator(".state").filter({ hasText: "disabled" }).waitFor();
 }

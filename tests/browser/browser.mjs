@@ -84,7 +84,7 @@ export function at(path) {
 
 const PICTURES = [
   "runs", "run", "run-dark", "run-small", "version", "canary", "catalog", "deploy", "nodes", "artifact", "schedules", "failed",
-  "instances", "instance-small", "trace-life", "trace-life-dark", "usage", "usage-small", "webhook",
+  "instances", "alike", "instance-small", "trace-life", "trace-life-dark", "usage", "usage-small", "webhook",
 ];
 
 /** Kept only when somebody asks for new pictures, and only those that the documentation shows. `whole` is all of the page. */
@@ -124,9 +124,10 @@ export async function state(page, word) {
 }
 
 /** What a button puts on the clipboard. */
-export async function copied(page, button) {
-  await page.getByRole("button", { name: button }).click();
-  await page.getByRole("button", { name: button }).getByText("copied").waitFor();
+export async function copied(where, button) {
+  await where.getByRole("button", { name: button }).click();
+  await where.getByRole("button", { name: button }).getByText("copied").waitFor();
+  const page = "page" in where ? where.page() : where;
   return page.evaluate(() => navigator.clipboard.readText());
 }
 

@@ -1,9 +1,11 @@
 // The life of an instance: deployed from the form on a node that cannot fetch its image, undone, understood, repaired and
 // retried while the steps are drawn; upgraded, rolled back and ended; read in its logs, events and usage; and found again as
-// a whole by its correlation id. A viewer sees all of it and can do nothing. The node obeys words on stdout.
+// a whole by its correlation id. A viewer sees all of it and can do nothing. Two more cannot be removed from their node, and
+// one answer sends both on. The node obeys words on stdout.
 import assert from "node:assert/strict";
 import { createInterface } from "node:readline";
-import { accessible, at, fits, HAND, noComplaints, PLACE, picture, row, signedIn, withBrowser } from "./browser.mjs";
+import { accessible, ask, at, fits, forgive, HAND, noComplaints, PLACE, picture, row, send, signedIn, state, withBrowser } from "./browser.mjs";
+import { spend } from "./filled.mjs";
 
 const replies = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 
@@ -29,6 +31,7 @@ await withBrowser(async (browser) => {
   await onlyLooks(viewer, instance);
   const correlationId = await ended(page, instance);
   await found(page, correlationId);
+  await together(await signedIn(browser, "admin"));
   noComplaints(page);
   noComplaints(viewer);
 });
@@ -149,7 +152,7 @@ async function told(page, instance) {
 /** An app tells what it was used for; with prices that is money, drawn by the hour. */
 async function used(browser, instance) {
   const page = await signedIn(browser, "admin");
-  await page.evaluate(spend, { project: PLACE, instance });
+  await spend(page, instance);
   await page.goto(at(`P/instances/${instance}?view=usage`));
   await page.getByRole("region", { name: "Chart" }).waitFor();
   await accessible(page, "its usage");
@@ -176,31 +179,6 @@ async function used(browser, instance) {
   noComplaints(hand);
 }
 
-/** Runs in the page: a price, a budget, and a day of requests that the instance counted. */
-async function spend({ project, instance }) {
-  const { session } = await (await fetch("/console/session")).json();
-  const send = async (path, body, method = "POST") => {
-    const headers = { "x-csrf-token": session.csrf_token, "content-type": "application/json" };
-    const answer = await fetch(`/api/v1${path}`, { method, headers, body: JSON.stringify(body) });
-    const told = await answer.text();
-    if (!answer.ok || told.includes("rejected")) throw new Error(`${path}: ${told}`);
-  };
-  const price = { model: "per_unit", currency: "EUR", effective_from: "2026-01-01T00:00:00Z" };
-  const of = { usage_source: "app_runtime", usage_unit: "requests", covers: "service", amount_minor: 2, per: 100 };
-  await send("/admin/prices", { ...price, ...of });
-  await send(`/projects/${project}/budget`, { amount_minor: 25_000, action: "deny_new", mode: "enforce" }, "PUT");
-  const events = Array.from({ length: 22 }, (_, hour) => ({
-    specversion: "1.0",
-    type: "app.usage",
-    source: "front-desk",
-    id: `hour-${hour}`,
-    time: new Date(Date.now() - (hour + 1) * 3_600_000).toISOString(),
-    subject: instance,
-    data: { usage_unit: "requests", quantity: 300 + Math.round(240 * Math.sin(hour / 3.5)) },
-  }));
-  await send(`/projects/${project}/usage-events`, events);
-}
-
 /** Nothing to press, and the API refuses what the console hides. */
 async function onlyLooks(page, instance) {
   await page.goto(at(`P/instances/${instance}`));
@@ -216,8 +194,7 @@ async function onlyLooks(page, instance) {
     { project: PLACE, instance },
   );
   assert.deepEqual(refused, [403, "insufficient_permissions"]);
-  // The browser itself notes the refusal that was just provoked.
-  page.complaints = page.complaints.filter((complaint) => !complaint.includes("403"));
+  forgive(page, 403);
 }
 
 /** Ended, with the proof that nothing is left. Answers the correlation id of its end. */
@@ -226,7 +203,7 @@ async function ended(page, instance) {
   await ask(page, "Decommission");
   await page.getByRole("heading", { name: "instance.decommission" }).waitFor();
   await state(page, "succeeded");
-  const correlationId = await page.getByRole("button", { name: "Copy the correlation id" }).or(page.locator(".facts .copy").first()).first().innerText();
+  const correlationId = await page.locator(".facts .copy").first().innerText();
   await page.goto(at(`P/instances/${instance}`));
   await state(page, "decommissioned");
   await page.getByRole("region", { name: "Teardown receipt" }).waitFor();
@@ -264,13 +241,42 @@ async function found(page, correlationId) {
   await picture(page, "trace-life-dark");
 }
 
-async function ask(page, action) {
-  await page.getByRole("button", { name: action, exact: true }).click();
+/** Two removals fail alike: their runs stop with the same code, and one answer sends both on, after the server said what
+ * it would do. */
+async function together(page) {
+  const made = [];
+  for (const name of ["left-wing", "right-wing"]) {
+    const wish = { app_slug: "hello", version: "1.0.0", display_name: name, placement_intent: { allocation_id: await rack(page) } };
+    made.push((await send(page, `/projects/${PLACE}/app-instances?wait=60s`, wish)).id);
+  }
+  await node("keep");
+  for (const id of made) await send(page, `/projects/${PLACE}/app-instances/${id}/decommission`, {});
+  await page.goto(at("platform/runs?view=stuck"));
+  const alike = page.getByRole("region", { name: "Failures alike" }).getByRole("article").filter({ hasText: "removal_failed" });
+  await alike.getByText("2", { exact: true }).waitFor();
+  await row(page, "instance.decommission").getByText("example").first().waitFor();
+  await accessible(page, "runs that stopped alike");
+  await fits(page, "runs that stopped alike");
+  await picture(page, "alike");
+  await alike.getByRole("button", { name: "Retry all alike" }).click();
   const dialog = page.getByRole("dialog");
-  await dialog.getByRole("button", { name: action, exact: true }).click();
+  await dialog.getByText("removal_failed").first().waitFor();
+  await dialog.getByRole("button", { name: "Show what would happen" }).click();
+  await dialog.getByText("2 would go on").waitFor();
+  await accessible(page, "what a retry of all would do");
+  await dialog.getByRole("button", { name: "Retry 2 runs" }).click();
   await dialog.waitFor({ state: "detached" });
+  await page.getByText("Nothing needs attention").waitFor();
+  await page.goto(at("P/instances"));
+  await page.getByText("Nothing runs here").waitFor();
+  await page.getByLabel("Also ended").check();
+  for (const name of ["left-wing", "right-wing", "front-desk"]) await row(page, name).getByText("decommissioned").waitFor();
+  assert.match(await page.locator("tbody tr").first().innerText(), /right-wing/, "the newest is first");
+  noComplaints(page);
 }
 
-async function state(page, word) {
-  await page.locator(".head .state").filter({ hasText: word }).first().waitFor();
+/** The allocation on the story's own node. */
+async function rack(page) {
+  const { items } = await send(page, `/projects/${PLACE}/allocations?status=active`, undefined, "GET");
+  return items.find((one) => one.cpu_cores === 8 && one.memory_gib === 64).id;
 }

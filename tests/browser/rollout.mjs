@@ -75,7 +75,6 @@ async function goesOut(page) {
 async function deployed(page) {
   await page.goto(at("P/catalog/hello/1.1.0/deploy"));
   await page.getByLabel("Name").fill("canary-bird");
-  await page.getByLabel(/CPU|Cores/i).first().fill("2");
   await page.getByLabel("Greeting").fill("x".repeat(201));
   await page.getByText(/200/).last().waitFor();
   assert.ok(await page.getByRole("button", { name: "Deploy", exact: true }).isDisabled(), "what the schema forbids is not sent");
