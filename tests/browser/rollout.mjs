@@ -18,8 +18,8 @@ await withBrowser(async (browser) => {
 });
 
 async function prices(page) {
-  const price = { model: "per_unit", currency: "EUR", effective_from: "2026-01-01T00:00:00Z", amount_minor: 120, per: 1 };
-  await send(page, "/admin/prices", { ...price, usage_source: "app_runtime", usage_unit: "cpu_core_hours", covers: "service" });
+  const price = { model: "per_unit", currency: "EUR", effective_from: "2026-01-01T00:00:00Z", amount_minor: 36, per: 3600 };
+  await send(page, "/admin/prices", { ...price, usage_source: "app_runtime", usage_unit: "session_seconds" });
 }
 
 /** From the list to the artifact: what its verification found, checked again and let into a channel. */
@@ -81,7 +81,7 @@ async function deployed(page) {
   await page.getByLabel("Greeting").fill("Welcome");
   await page.getByRole("button", { name: "Show the plan" }).click();
   const plan = page.getByRole("region", { name: "Plan" });
-  await plan.getByText("An hour costs").waitFor();
+  await plan.getByText("€0.36").waitFor();
   await plan.getByRole("table", { name: "Placement" }).getByText("yes").first().waitFor();
   await picture(page, "deploy", { whole: true });
   assert.match(await copied(page, "Copy as CLI"), /^gpuaas up hello 1\.1\.0|^gpuaas up .*hello/);

@@ -49,9 +49,19 @@ function Name({ run, ofOne }: { run: Run; ofOne: boolean }) {
       <Link className="row-link" to="/$place/runs/$run" params={{ place: place.id, run: run.id }}>
         <strong>{run.kind}</strong> <span className="id">{run.id.slice(-12)}</span>
       </Link>
-      {run.subject && !ofOne && <span className="subject">{run.subject}</span>}
+      {run.subject && !ofOne && (
+        <span className="subject" title={run.subject}>
+          {shortly(run.subject)}
+        </span>
+      )}
     </>
   );
+}
+
+/** `app instance 1f64e759ba72`: the end of an id tells it from its neighbours, and the line stays one. */
+function shortly(subject: string): string {
+  const [, kind, id] = /^(\w+):[0-9a-f-]{23}-([0-9a-f]{12})$/.exec(subject) ?? [];
+  return kind && id ? `${kind.replaceAll("_", " ")} ${id}` : subject;
 }
 
 function lasted(run: Run, now: number): number {
