@@ -150,8 +150,8 @@ async fn run(cli: &Cli) -> Result<(), Failure> {
     match &cli.command {
         Command::Dev(args) => Box::pin(dev::run(&config, &args.own)).await,
         Command::Serve(args) => Box::pin(serve::run(&config, &args.own)).await,
-        Command::Agent(args) => Box::pin(agent::run(&args.own, args.settings.words())).await,
-        Command::Migrate(_) => migrate::run(&config).await,
+        Command::Agent(args) => Box::pin(agent::run(&args.own, args.settings.words(), cli.output)).await,
+        Command::Migrate(_) => migrate::run(&config, cli.output).await,
         Command::Doctor(args) => doctor::run(&config, &args.own, cli.output).await,
         Command::Config(_) | Command::Client(_) => Ok(()),
     }

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use api_types::Bill;
+use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
+use serde::Serialize;
 
 use self::examine::examine;
 use super::client::Client;
@@ -38,16 +40,31 @@ pub struct VerifyArgs {
     file: PathBuf,
 }
 
-pub async fn export(args: &ExportArgs, client: &Client) -> Result<(), Failure> {
+#[derive(Serialize)]
+struct Exported<'a> {
+    file: &'a Path,
+    as_of: DateTime<Utc>,
+    entries: usize,
+    records: usize,
+}
+
+/// A file is JSON, which is what `verify` reads; without one the bill itself is printed.
+pub async fn export(args: &ExportArgs, client: &Client, format: Format) -> Result<(), Failure> {
     let query = [("project_id", client.project()?.to_owned())];
     let bill: Bill = client.get_within(WHOLE, "/api/v1/billing/bill", &query).await?;
+    let Some(file) = &args.to else {
+        return match format {
+            Format::Name => output::text(&format!("{}\n", bill.balance.project_id)),
+            format => output::data(format, &bill),
+        };
+    };
     let text = serde_json::to_string_pretty(&bill).map_err(Failure::server)? + "\n";
-    match &args.to {
-        None => output::text(&text),
-        Some(file) => {
-            fs::write(file, text).map_err(|error| Failure::usage(format!("{}: {error}", file.display())))
-        }
-    }
+    fs::write(file, text).map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?;
+    let (entries, records) = (bill.entries.len(), bill.usage.len());
+    let as_of = bill.as_of.format("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let row = vec![file.display().to_string(), as_of, entries.to_string(), records.to_string()];
+    let exported = Exported { file, as_of: bill.as_of, entries, records };
+    output::print(format, &["file", "as of", "entries", "records"], &[row], &exported)
 }
 
 pub fn verify(args: &VerifyArgs, format: Format) -> Result<(), Failure> {
@@ -64,7 +81,10 @@ pub fn verify(args: &VerifyArgs, format: Format) -> Result<(), Failure> {
         if report.problems.is_empty() { "holds".to_owned() } else { "does not hold".to_owned() },
     ];
     let heading = ["as of", "entries", "records", "series", "balance", "bill"];
-    output::print(format, &heading, &[row], &report)?;
+    match format {
+        Format::Name => output::text(&format!("{}\n", args.file.display()))?,
+        format => output::print(format, &heading, &[row], &report)?,
+    }
     for (quantities, why) in [
         (&report.pending, "not in the ledger yet"),
         (&report.unpriced, "without a price, so it cost nothing"),

@@ -80,7 +80,11 @@ fn defaults(format: Format) -> Result<(), Failure> {
             let values: toml::Table = toml::from_str(default_file()).map_err(Failure::server)?;
             output::data(format, &values)
         }
-        Format::Table | Format::Name | Format::Csv => output::text(default_file()),
+        Format::Name => {
+            let values: toml::Table = toml::from_str(default_file()).map_err(Failure::server)?;
+            output::text(&values.keys().map(|section| format!("{section}\n")).collect::<String>())
+        }
+        Format::Table | Format::Csv => output::text(default_file()),
     }
 }
 

@@ -114,8 +114,6 @@ fn line(event: &CloudEvent, format: Format) -> Result<(), Failure> {
     match format {
         Format::Table | Format::Csv => output::text(&format!("{}\n", row(event)[1..].join("  "))),
         Format::Name => output::text(&format!("{}\n", event.id)),
-        Format::Json | Format::Yaml => {
-            output::text(&format!("{}\n", serde_json::to_string(event).map_err(Failure::server)?))
-        }
+        Format::Json | Format::Yaml => output::one_of_many(format, event),
     }
 }

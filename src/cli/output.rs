@@ -69,6 +69,15 @@ pub fn data<T: Serialize>(format: Format, data: &T) -> Result<(), Failure> {
     text(&written(format, &value))
 }
 
+/// One of those that a stream brings: JSON on a line of its own, or a document of YAML.
+pub fn one_of_many<T: Serialize>(format: Format, one: &T) -> Result<(), Failure> {
+    let value = serde_json::to_value(one).map_err(Failure::server)?;
+    text(&match format {
+        Format::Yaml => format!("---\n{}", yaml::document(&value)),
+        _ => format!("{value}\n"),
+    })
+}
+
 fn written(format: Format, value: &Value) -> String {
     match format {
         Format::Yaml => yaml::document(value),

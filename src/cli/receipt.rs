@@ -65,7 +65,7 @@ pub async fn run(args: &ReceiptArgs, client: &Client, format: Format) -> Result<
     let receipt: TeardownReceipt = client.get(&path, &[]).await?;
     match format {
         Format::Json | Format::Yaml => output::data(format, &receipt),
-        Format::Name => output::text(&format!("{}\n", receipt.key_id)),
+        Format::Name => output::text(&format!("{}\n", instance.id)),
         Format::Table | Format::Csv => show(&check(&receipt, None)?, format),
     }
 }

@@ -37,14 +37,19 @@ struct Report {
 
 pub fn run(args: &ValidateArgs, format: Format) -> Result<(), Failure> {
     if args.schema {
-        return output::data(Format::Json, manifest::schema());
+        return match format {
+            Format::Name => output::text("manifest-schema\n"),
+            format => output::data(format, manifest::schema()),
+        };
     }
     let reports = args.files.iter().map(|file| report(file)).collect::<Result<Vec<Report>, Failure>>()?;
     match format {
         Format::Json | Format::Yaml => output::data(format, &reports)?,
-        Format::Table | Format::Name | Format::Csv => {
-            output::text(&reports.iter().map(lines).collect::<String>())?
+        Format::Name => {
+            let valid = reports.iter().filter(|report| report.valid);
+            output::text(&valid.map(|report| format!("{}\n", report.file)).collect::<String>())?;
         }
+        Format::Table | Format::Csv => output::text(&reports.iter().map(lines).collect::<String>())?,
     }
     let wrong = reports.iter().filter(|report| !report.valid).count();
     match (wrong, reports.len()) {

@@ -19,6 +19,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use domain::Secret;
 use tracing::info;
 
+use crate::cli::output::Format;
 use crate::failure::Failure;
 use crate::stop::Stop;
 
@@ -65,13 +66,13 @@ enum AgentCommand {
     },
 }
 
-pub async fn run(args: &AgentArgs, settings: Vec<OsString>) -> Result<(), Failure> {
+pub async fn run(args: &AgentArgs, settings: Vec<OsString>, format: Format) -> Result<(), Failure> {
     // No client is built without a provider; an error says that one is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let home = Home::at(&args.data_dir).map_err(Failure::usage)?;
     let docker = args.docker_host.as_deref();
     match args.command {
-        Some(AgentCommand::Doctor) => return doctor::run(&home, args.driver, docker).await,
+        Some(AgentCommand::Doctor) => return doctor::run(&home, args.driver, docker, format).await,
         Some(AgentCommand::Work { trial }) => return work::run(home, args.driver, docker, trial).await,
         None => {}
     }

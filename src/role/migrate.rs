@@ -3,20 +3,27 @@
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
-use crate::cli::output::say;
+use crate::cli::output::{self, Format, say};
 use crate::config::Config;
 use crate::failure::Failure;
 
-pub async fn run(config: &Config) -> Result<(), Failure> {
+pub async fn run(config: &Config, format: Format) -> Result<(), Failure> {
     let owner = match &config.database.migrate_url {
         Some(options) => options.clone(),
         None => config.database.required()?,
     };
     let applied = migrate(owner, &config.database.app_role).await?;
-    say(&match applied {
-        0 => format!("the schema is current (release {})", store::migrate::RELEASE),
-        count => format!("applied {count} migrations; the schema is of release {}", store::migrate::RELEASE),
-    });
+    let release = store::migrate::RELEASE;
+    match format {
+        Format::Table | Format::Csv => say(&match applied {
+            0 => format!("the schema is current (release {release})"),
+            count => format!("applied {count} migrations; the schema is of release {release}"),
+        }),
+        Format::Name => output::text(&format!("{release}\n"))?,
+        Format::Json | Format::Yaml => {
+            output::data(format, &serde_json::json!({ "applied": applied, "release": release }))?;
+        }
+    }
     Ok(())
 }
 

@@ -12,6 +12,9 @@ use crate::failure::Failure;
 
 pub async fn run(id: Uuid, client: &Client, format: Format) -> Result<(), Failure> {
     let path = client.in_project(&format!("/workflows/{id}/stream"))?;
+    if format == Format::Name {
+        output::text(&format!("{id}\n"))?;
+    }
     let status = sse::follow(client, &path, None, |event| tell(event, format)).await?;
     verdict(&id.to_string(), status)
 }
@@ -20,7 +23,7 @@ pub async fn run(id: Uuid, client: &Client, format: Format) -> Result<(), Failur
 fn tell(event: &Event, format: Format) -> Result<Option<RunStatus>, Failure> {
     if matches!(format, Format::Json | Format::Yaml) {
         let data: Value = event.read()?;
-        output::text(&format!("{}\n", json!({ "event": event.name, "data": data })))?;
+        output::one_of_many(format, &json!({ "event": event.name, "data": data }))?;
     }
     let run = match event.name.as_str() {
         "snapshot" => {
@@ -49,5 +52,5 @@ fn step_line(step: &Step) -> String {
 }
 
 fn line(format: Format, text: &str) -> Result<(), Failure> {
-    if format == Format::Table { output::text(&format!("{text}\n")) } else { Ok(()) }
+    if matches!(format, Format::Table | Format::Csv) { output::text(&format!("{text}\n")) } else { Ok(()) }
 }

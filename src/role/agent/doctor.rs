@@ -1,14 +1,17 @@
 //! `gpuaas agent doctor`: what this machine lacks to run workloads, each with what to do. The exit code tells.
 
-use std::fmt::Write;
-
 use agent::{Docker, Home, detect_inventory};
 
 use super::engine::{AnyDriver, Choice, choose};
-use crate::cli::output;
+use crate::cli::output::{self, Format};
 use crate::failure::Failure;
 
-pub async fn run(home: &Home, choice: Choice, docker_host: Option<&str>) -> Result<(), Failure> {
+pub async fn run(
+    home: &Home,
+    choice: Choice,
+    docker_host: Option<&str>,
+    format: Format,
+) -> Result<(), Failure> {
     let mut findings = vec![enrolment(home)];
     let choice = match home.identity() {
         Ok(identity) => choice.enrolled(&identity.driver)?,
@@ -29,12 +32,21 @@ pub async fn run(home: &Home, choice: Choice, docker_host: Option<&str>) -> Resu
         Err(failure) => (false, failure.message),
     });
     findings.push(gpus(docker.as_ref()).await);
-    let mut text = String::new();
-    for (well, what) in &findings {
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "{}  {what}", if *well { "ok  " } else { "fix " });
-    }
-    output::text(&text)?;
+    let verdict = |well: bool| if well { "ok" } else { "fix" };
+    let named: Vec<(&str, &str, &str)> = ["enrolment", "engine", "machine"]
+        .into_iter()
+        .zip(&findings)
+        .map(|(check, (well, what))| (check, verdict(*well), what.as_str()))
+        .collect();
+    let rows: Vec<Vec<String>> = named
+        .iter()
+        .map(|(check, verdict, what)| [*check, verdict, what].map(str::to_owned).to_vec())
+        .collect();
+    let data: Vec<serde_json::Value> = named
+        .iter()
+        .map(|(check, verdict, what)| serde_json::json!({ "check": check, "verdict": verdict, "detail": what }))
+        .collect();
+    output::print(format, &["check", "verdict", "detail"], &rows, &data)?;
     match findings.iter().filter(|(well, _)| !well).count() {
         0 => Ok(()),
         many => Err(Failure::failed(format!("{many} of {} checks ask for something", findings.len()))),
