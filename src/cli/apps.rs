@@ -10,7 +10,7 @@ use domain::manifest::Amount;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::client::Client;
+use super::client::{Client, escaped};
 use super::output::{self, Format};
 use super::workflows::word;
 use crate::failure::Failure;
@@ -71,15 +71,17 @@ async fn list(client: &Client, all: bool, format: Format) -> Result<(), Failure>
 }
 
 async fn show(client: &Client, slug: &str, version: Option<&str>, format: Format) -> Result<(), Failure> {
-    let path = format!("/api/v1/apps/catalog/{slug}");
+    let path = format!("/api/v1/apps/catalog/{}", escaped(slug));
     let app: CatalogApp = client.get(&path, &[("project_id", client.project()?.to_owned())]).await?;
     let versions: Vec<AppVersion> = client.list(&format!("{path}/versions"), &[]).await?;
     let explained = version.or(app.offered_version.as_deref()).or(app.newest_version.as_deref());
     let explanation: Option<Explanation> = match explained {
-        Some(version) => Some(client.get(&format!("{path}/versions/{version}/explain"), &[]).await?),
+        Some(version) => {
+            Some(client.get(&format!("{path}/versions/{}/explain", escaped(version)), &[]).await?)
+        }
         None => None,
     };
-    let effective = client.in_project(&format!("/apps/entitlements/{slug}/effective"))?;
+    let effective = client.in_project(&format!("/apps/entitlements/{}/effective", escaped(slug)))?;
     let effective: EffectiveEntitlement = client.get(&effective, &[]).await?;
     let shown = Shown { app, entitled: effective.enabled, versions, explanation };
     match format {

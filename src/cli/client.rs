@@ -11,11 +11,13 @@ use domain::{ErrorCode, Secret};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::ClientArgs;
 use super::login::oauth;
 use super::output;
+use super::pick;
 use super::profile::{Profiles, check_name};
 use super::session::Session;
 use crate::config::Surroundings;
@@ -72,8 +74,26 @@ impl Client {
 
     pub fn project(&self) -> Result<&str, Failure> {
         self.project.as_deref().ok_or_else(|| {
-            Failure::usage("which project? Name it with --project ID, GPUAAS_PROJECT, or `gpuaas config set --project ID`")
+            Failure::usage("which project? Name it with --project PROJECT, GPUAAS_PROJECT, or `gpuaas config set --project PROJECT`")
         })
+    }
+
+    /// Gives a project that was named by its slug, or by the beginning of its id, the id that routes have.
+    pub async fn find_project(&mut self) -> Result<(), Failure> {
+        if let Some(named) = self.project.clone().filter(|named| named.parse::<Uuid>().is_err()) {
+            self.project = Some(pick::project(self, &named).await?.to_string());
+        }
+        Ok(())
+    }
+
+    /// Whether the platform is on this very machine.
+    pub fn is_here(&self) -> bool {
+        let url = url::Url::parse(&self.url).ok();
+        url.as_ref().and_then(url::Url::host_str).is_some_and(is_loopback)
+    }
+
+    pub fn surroundings(&self) -> &Surroundings {
+        &self.surroundings
     }
 
     /// Whether somebody sits there who can be asked.
@@ -154,6 +174,11 @@ impl Client {
 
     pub async fn put<T: DeserializeOwned>(&self, path: &str, sent: &impl Serialize) -> Result<T, Failure> {
         self.change(Method::PUT, path, sent, ANSWER_LIMIT).await
+    }
+
+    /// A change that was put together before.
+    pub async fn act(&self, method: Method, path: &str, sent: &Value) -> Result<Value, Failure> {
+        self.change(method, path, sent, ANSWER_LIMIT).await
     }
 
     async fn change<T: DeserializeOwned>(
@@ -240,6 +265,17 @@ impl Client {
     }
 }
 
+/// Words of a person as one part of a path: they must not change where it leads.
+pub fn escaped(words: &str) -> String {
+    url::form_urlencoded::byte_serialize(words.as_bytes()).collect::<String>().replace('+', "%20")
+}
+
+/// Whether this name or number of a host can only be this machine's.
+pub fn is_loopback(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    bare == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
 /// The client under all others. It follows no redirects: a token must not travel where nobody meant it to.
 pub fn http() -> Result<reqwest::Client, Failure> {
     // An error says that a provider is installed already: there is only one we compile.
@@ -273,7 +309,8 @@ pub fn refusal(status: StatusCode, text: &str) -> Failure {
 
 async fn body<T: DeserializeOwned>(answer: Response) -> Result<T, Failure> {
     let bytes = answer.bytes().await.map_err(|_| Failure::server("the answer broke off"))?;
-    serde_json::from_slice(&bytes).map_err(|error| {
+    let bytes: &[u8] = if bytes.is_empty() { b"null" } else { &bytes };
+    serde_json::from_slice(bytes).map_err(|error| {
         Failure::server(format!(
             "the answer is not understood: {error}; this command may be older than the platform"
         ))

@@ -3,7 +3,7 @@
 use api_types::{Entitlement, EntitlementSet, SetEntitlement};
 use clap::Args;
 
-use super::client::Client;
+use super::client::{Client, escaped};
 use super::output::{self, Format};
 use super::workflows::word;
 use crate::failure::Failure;
@@ -30,7 +30,7 @@ pub async fn run(args: &EntitleArgs, client: &Client, format: Format) -> Result<
         policy_overrides: before.map(|before| before.policy_overrides).unwrap_or_default(),
         reason: args.reason.clone(),
     };
-    let set: EntitlementSet = client.put(&format!("{path}/{}", args.app), &wanted).await?;
+    let set: EntitlementSet = client.put(&format!("{path}/{}", escaped(&args.app)), &wanted).await?;
     let effective = &set.effective;
     let pairs = effective.allowed_pairs.iter();
     let pairs =

@@ -100,12 +100,19 @@ async fn tell(
     format: Format,
 ) -> Result<(), Failure> {
     let args = ClientArgs { profile: Some(name.to_owned()), ..args.clone() };
-    let me: Me = Client::open(&args, surroundings)?.get("/api/v1/me", &[]).await?;
+    let mut client = Client::open(&args, surroundings)?;
+    let me: Me = client.get("/api/v1/me", &[]).await?;
     let mut theirs = me.grants.iter().filter_map(|grant| grant.project_id);
-    if profile.project.is_none()
-        && let (Some(only), None) = (theirs.next(), theirs.next())
-    {
-        profile.project = Some(only.to_string());
+    let meant = match (&profile.project, theirs.next(), theirs.next()) {
+        (Some(_), ..) => {
+            client.find_project().await?;
+            Some(client.project()?.to_owned())
+        }
+        (None, Some(only), None) => Some(only.to_string()),
+        _ => None,
+    };
+    if profile.project != meant {
+        profile.project = meant;
         profiles.profiles.insert(name.to_owned(), profile.clone());
         profiles.write(surroundings)?;
     }

@@ -2,7 +2,9 @@
 
 use std::fmt::Display;
 
-use api_types::{Allocation, AppInstance, WorkflowRun};
+use api_types::{
+    AccessCredential, AccessCredentialStatus, Allocation, AppInstance, Artifact, Me, Project, WorkflowRun,
+};
 use domain::{AllocationStatus, InstanceStatus};
 use uuid::Uuid;
 
@@ -68,6 +70,73 @@ pub async fn allocation(client: &Client, text: &str) -> Result<Uuid, Failure> {
         .filter(|id| begins(*id, text) || is_cut(*id, text))
         .collect();
     one(found, text, "allocation", &|id| id.to_string())
+}
+
+/// By its slug or the beginning of its id, among those where the caller holds something; the platform's own people may
+/// mean any.
+pub async fn project(client: &Client, text: &str) -> Result<Uuid, Failure> {
+    let me: Me = client.get("/api/v1/me", &[]).await?;
+    let mine = me.grants.iter().filter_map(|grant| Some((grant.project_id?, grant.project_slug.clone()?)));
+    let mut all: Vec<(Uuid, String)> = mine.collect();
+    if me.platform_role.is_some() {
+        let every: Vec<Project> = client.list("/api/v1/admin/projects", &[]).await?;
+        all.extend(every.into_iter().map(|project| (project.id, project.slug)));
+    }
+    all.sort();
+    all.dedup();
+    let (named, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, slug)| slug == text);
+    let found = if named.is_empty() {
+        others.into_iter().filter(|(id, _)| begins(*id, text)).collect()
+    } else {
+        named
+    };
+    if found.is_empty() {
+        return Err(Failure::not_found(format!(
+            "no project of yours is called {text}, and no id begins with it; `gpuaas whoami` lists them"
+        )));
+    }
+    one(found, text, "project", &|(id, slug)| format!("{id} ({slug})")).map(|(id, _)| id)
+}
+
+/// An artifact of the app, by its id, its digest, or the beginning of either.
+pub async fn artifact(client: &Client, app: &str, text: &str) -> Result<Uuid, Failure> {
+    if let Ok(id) = text.parse() {
+        return Ok(id);
+    }
+    let query = [("app_slug", app.to_owned())];
+    let all: Vec<Artifact> = client.list(&client.in_project("/app-artifacts")?, &query).await?;
+    let digest = text.strip_prefix("sha256:").filter(|digits| digits.len() >= SHORTEST);
+    let found: Vec<Artifact> = all
+        .into_iter()
+        .filter(|artifact| {
+            begins(artifact.id, text) || digest.is_some_and(|_| artifact.digest.starts_with(text))
+        })
+        .collect();
+    one(found, text, "artifact", &|artifact| {
+        format!("{} ({} {})", artifact.id, artifact.slot.app_version, artifact.slot.artifact_name)
+    })
+    .map(|artifact| artifact.id)
+}
+
+/// A credential of the project that may be used, by its name, its id or the beginning of it.
+pub async fn credential(client: &Client, text: &str) -> Result<Uuid, Failure> {
+    if let Ok(id) = text.parse() {
+        return Ok(id);
+    }
+    let all: Vec<AccessCredential> = client.list(&client.in_project("/access-credentials")?, &[]).await?;
+    let usable = all.into_iter().filter(|one| one.status == AccessCredentialStatus::Active);
+    let (named, others): (Vec<_>, Vec<_>) = usable.partition(|one| one.name == text);
+    let found = if named.is_empty() {
+        others.into_iter().filter(|one| begins(one.id, text)).collect()
+    } else {
+        named
+    };
+    if found.is_empty() {
+        return Err(Failure::not_found(format!(
+            "no credential of the project is called {text}, and no id begins with it"
+        )));
+    }
+    one(found, text, "credential", &|one| format!("{} ({})", one.id, one.name)).map(|one| one.id)
 }
 
 fn may_begin_an_id(text: &str) -> bool {

@@ -76,5 +76,6 @@ async fn asked(
         Action::Rollback => (PlannedAction::Rollback, version),
         Action::Down => (PlannedAction::Decommission, None),
     };
-    Ok(PlanInstance { action, target_version, artifact_id: wish.artifact })
+    let artifact_id = wish.artifact(client, &instance.app_slug).await?;
+    Ok(PlanInstance { action, target_version, artifact_id })
 }

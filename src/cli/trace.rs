@@ -3,7 +3,7 @@
 use api_types::TraceEntry;
 use clap::Args;
 
-use super::client::Client;
+use super::client::{Client, escaped};
 use super::output::{self, Format};
 use super::workflows::word;
 use crate::failure::Failure;
@@ -19,11 +19,6 @@ pub async fn run(args: &TraceArgs, client: &Client, format: Format) -> Result<()
     let entries: Vec<TraceEntry> = client.list(&format!("/api/v1/trace/{}", escaped(&args.id)), &[]).await?;
     let rows: Vec<Vec<String>> = entries.iter().map(row).collect();
     output::print(format, &["id", "at", "took", "kind", "name", "status", "about"], &rows, &entries)
-}
-
-/// Ids that the platform takes need no escaping; what it does not take must not change the path.
-fn escaped(id: &str) -> String {
-    url::form_urlencoded::byte_serialize(id.as_bytes()).collect()
 }
 
 fn row(entry: &TraceEntry) -> Vec<String> {

@@ -1,6 +1,7 @@
 //! What somebody asks for when they deploy an app: the flags that `gpuaas up` and `gpuaas plan` share, and the request they
 //! become.
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use api_types::{AppInstance, CatalogApp, NewAppInstance, WantedResources};
@@ -11,7 +12,7 @@ use domain::{ControlPlaneScope, OperatingMode};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::client::Client;
+use super::client::{Client, escaped};
 use super::pick;
 use crate::failure::Failure;
 
@@ -50,15 +51,15 @@ pub struct Wish {
     /// One of the version's images [default: the one that fits the accelerator]
     #[arg(long, value_name = "NAME")]
     pub variant: Option<String>,
-    /// An artifact of this very version to run instead of its own
-    #[arg(long, value_name = "ID")]
-    pub artifact: Option<Uuid>,
+    /// An artifact of this very version to run instead of its own, by its id, its digest or the beginning of either
+    #[arg(long, value_name = "ID|DIGEST")]
+    pub artifact: Option<String>,
     /// A package beside the version's own, such as numpy==2.1; may be repeated
     #[arg(long = "package", value_name = "SPECIFIER")]
     pub packages: Vec<String>,
-    /// The project's credential for one of the version's classes; may be repeated
-    #[arg(long = "credential", value_name = "CLASS=ID", value_parser = credential)]
-    pub credentials: Vec<(String, Uuid)>,
+    /// The project's credential for one of the version's classes, by its name or its id; may be repeated
+    #[arg(long = "credential", value_name = "CLASS=NAME|ID", value_parser = credential)]
+    pub credentials: Vec<(String, String)>,
 }
 
 impl Wish {
@@ -86,10 +87,25 @@ impl Wish {
             placement_intent: allocation.map(|id| Map::from_iter([("allocation_id".to_owned(), json!(id))])),
             resources: self.resources(),
             variant: self.variant.clone(),
-            artifact_id: self.artifact,
+            artifact_id: self.artifact(client, slug).await?,
             packages: self.packages.clone(),
-            credentials: self.credentials.iter().cloned().collect(),
+            credentials: self.credentials(client).await?,
         })
+    }
+
+    pub async fn artifact(&self, client: &Client, slug: &str) -> Result<Option<Uuid>, Failure> {
+        match &self.artifact {
+            Some(text) => pick::artifact(client, slug, text).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    async fn credentials(&self, client: &Client) -> Result<BTreeMap<String, Uuid>, Failure> {
+        let mut found = BTreeMap::new();
+        for (class, text) in &self.credentials {
+            found.insert(class.clone(), pick::credential(client, text).await?);
+        }
+        Ok(found)
     }
 
     fn resources(&self) -> Option<WantedResources> {
@@ -111,7 +127,7 @@ impl Wish {
         if self.config.is_empty() {
             return Ok(None);
         }
-        let path = format!("/api/v1/apps/catalog/{slug}/versions/{version}/explain");
+        let path = format!("/api/v1/apps/catalog/{}/versions/{}/explain", escaped(slug), escaped(version));
         let explained: Explanation = client.get(&path, &[]).await?;
         let mut config = Map::new();
         for said in &self.config {
@@ -130,16 +146,15 @@ impl Wish {
     }
 }
 
-fn credential(said: &str) -> Result<(String, Uuid), String> {
-    let (class, id) = said.split_once('=').ok_or("write it as class=id")?;
-    let id = id.parse().map_err(|_| format!("`{id}` is no id of a credential"))?;
-    Ok((class.to_owned(), id))
+fn credential(said: &str) -> Result<(String, String), String> {
+    let (class, which) = said.split_once('=').ok_or("write it as class=id or class=name")?;
+    Ok((class.to_owned(), which.to_owned()))
 }
 
 /// The newest version that the project may deploy.
 pub async fn offered(client: &Client, slug: &str) -> Result<String, Failure> {
     let query = [("project_id", client.project()?.to_owned())];
-    let app: CatalogApp = client.get(&format!("/api/v1/apps/catalog/{slug}"), &query).await?;
+    let app: CatalogApp = client.get(&format!("/api/v1/apps/catalog/{}", escaped(slug)), &query).await?;
     app.offered_version.ok_or_else(|| {
         Failure::auth(match app.active_version {
             Some(_) => {
