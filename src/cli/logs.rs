@@ -1,8 +1,11 @@
 //! `gpuaas logs`: what an instance wrote last, as its node has it; `-f` goes on until the instance ends.
 
+use std::collections::{HashMap, VecDeque};
+
 use api_types::InstanceLogs;
+use chrono::{DateTime, Utc};
 use clap::Args;
-use domain::{ErrorCode, LogLine};
+use domain::{ErrorCode, LogLine, LogStream};
 
 use super::client::Client;
 use super::output::{self, Format};
@@ -53,21 +56,55 @@ pub async fn run(args: &LogsArgs, client: &Client, format: Format) -> Result<(),
     Ok(())
 }
 
-/// A stream that is taken up again tells its last lines once more: what was told stays told.
 async fn follow(args: &LogsArgs, client: &Client, path: &str, format: Format) -> Result<(), Failure> {
-    let mut last = None;
+    let mut told = Told { most: args.tail as usize, ..Told::default() };
     let followed = sse::follow(client, path, None, |event| {
         let line: LogLine = event.read()?;
-        if last.is_none_or(|last| line.at > last) {
-            last = Some(line.at);
+        if told.is_news(event.stream, &line) {
             tell(args, &line, format)?;
         }
         Ok(None)
     });
     let ended = followed.await;
     match ended {
-        Err(failure) if is_over(&failure) && last.is_some() => Ok(()),
+        Err(failure) if is_over(&failure) && !told.last.is_empty() => Ok(()),
         outcome => outcome,
+    }
+}
+
+type Line = (DateTime<Utc>, bool, String);
+
+/// What was told. A stream that is taken up again begins with its last lines once more, and those are told already; within
+/// one stream nothing is told twice, however alike two lines and their times are.
+#[derive(Default)]
+struct Told {
+    /// No stream begins with more lines than these.
+    most: usize,
+    last: VecDeque<Line>,
+    stream: u32,
+    /// What the present stream may tell once more, and how often.
+    again: HashMap<Line, usize>,
+}
+
+impl Told {
+    fn is_news(&mut self, stream: u32, line: &LogLine) -> bool {
+        let line = (line.at, line.stream == LogStream::Stderr, line.text.clone());
+        if stream != self.stream {
+            self.stream = stream;
+            self.again = HashMap::new();
+            for line in &self.last {
+                *self.again.entry(line.clone()).or_default() += 1;
+            }
+        }
+        if let Some(left) = self.again.get_mut(&line).filter(|left| **left > 0) {
+            *left -= 1;
+            return false;
+        }
+        self.last.push_back(line);
+        while self.last.len() > self.most {
+            self.last.pop_front();
+        }
+        true
     }
 }
 
@@ -77,7 +114,7 @@ fn is_over(failure: &Failure) -> bool {
 
 fn tell(args: &LogsArgs, line: &LogLine, format: Format) -> Result<(), Failure> {
     if matches!(format, Format::Json | Format::Yaml) {
-        return output::text(&format!("{}\n", serde_json::to_string(line).map_err(Failure::server)?));
+        return output::one_of_many(format, line);
     }
     let at = if args.timestamps {
         format!("{} ", line.at.format("%Y-%m-%dT%H:%M:%S%.3fZ"))
@@ -85,4 +122,24 @@ fn tell(args: &LogsArgs, line: &LogLine, format: Format) -> Result<(), Failure> 
         String::new()
     };
     output::text(&format!("{at}{}\n", line.text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(second: i64, text: &str) -> LogLine {
+        let at = DateTime::from_timestamp(second, 0).unwrap_or_default();
+        LogLine { at, stream: LogStream::Stdout, text: text.to_owned() }
+    }
+
+    #[test]
+    fn lines_of_one_moment_are_all_told_and_only_a_new_stream_repeats_them() {
+        let mut told = Told { most: 3, ..Told::default() };
+        let mut news = |stream, second, text| told.is_news(stream, &line(second, text));
+        assert!(news(0, 1, "a") && news(0, 1, "b") && news(0, 1, "b"), "alike, and each was written");
+        assert!(!news(1, 1, "a") && !news(1, 1, "b") && !news(1, 1, "b"), "told by the stream before");
+        assert!(news(1, 1, "b"), "a third of them is another line");
+        assert!(!news(2, 1, "b") && news(2, 2, "b"), "and another time is, too");
+    }
 }

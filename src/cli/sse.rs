@@ -18,6 +18,8 @@ pub struct Event {
     pub name: String,
     pub data: String,
     pub id: Option<String>,
+    /// How many streams broke off before the one that brought it: after the first, what was told may be told again.
+    pub stream: u32,
 }
 
 impl Event {
@@ -41,15 +43,16 @@ pub async fn follow<T>(
     mut last: Option<String>,
     mut take: impl FnMut(&Event) -> Result<Option<T>, Failure>,
 ) -> Result<T, Failure> {
-    let mut fruitless = 0;
+    let (mut fruitless, mut stream) = (0, 0);
     loop {
-        match read_one(client, path, &mut last, &mut take).await {
+        match read_one(client, path, stream, &mut last, &mut take).await {
             Ok(Some(answer)) => return Ok(answer),
             Ok(None) => fruitless = 0,
             Err(failure) if last.is_none() || failure.answer.is_some() => return Err(failure),
             Err(failure) if fruitless >= PATIENCE => return Err(failure),
             Err(_) => fruitless += 1,
         }
+        stream += 1;
         sleep(RECONNECT).await;
     }
 }
@@ -58,6 +61,7 @@ pub async fn follow<T>(
 async fn read_one<T>(
     client: &Client,
     path: &str,
+    number: u32,
     last: &mut Option<String>,
     take: &mut impl FnMut(&Event) -> Result<Option<T>, Failure>,
 ) -> Result<Option<T>, Failure> {
@@ -66,7 +70,8 @@ async fn read_one<T>(
     let broken = |_| Failure::server("the stream broke off");
     while let Some(bytes) = stream.chunk().await.map_err(broken)? {
         reader.push(&bytes);
-        while let Some(event) = reader.next() {
+        while let Some(mut event) = reader.next() {
+            event.stream = number;
             let answer = take(&event)?;
             if event.id.is_some() {
                 *last = event.id;
@@ -102,7 +107,7 @@ impl Reader {
 }
 
 fn parse(block: &str) -> Option<Event> {
-    let mut event = Event { name: "message".to_owned(), data: String::new(), id: None };
+    let mut event = Event { name: "message".to_owned(), data: String::new(), id: None, stream: 0 };
     let mut data = Vec::new();
     for line in block.lines() {
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
@@ -135,6 +140,7 @@ mod tests {
             name: name.into(),
             data: data.into(),
             id: id.map(str::to_owned),
+            stream: 0,
         };
         assert_eq!(events, [event("step", "{\"a\":\n1}", Some("7")), event("run", "{}", None)]);
     }

@@ -1,5 +1,11 @@
 //! What was told and written, from the shell: logs of an instance, and further below events and traces of the project.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use axum::routing::get;
+use serde_json::json;
+use uuid::Uuid;
 use workflows::sequencer::{Hints, Sequencer, number_all};
 
 use super::instances::{Town, answer};
@@ -29,6 +35,45 @@ async fn a_log_is_read_and_followed() {
         told(&operator.ask(&["logs", "hello", "-f", "-o", "json"]).await)
     );
     town.end().await;
+}
+
+/// A log whose stream breaks off after three lines of one moment and begins anew with the last of them.
+async fn stuttering() -> std::net::SocketAddr {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let streams = Arc::new(AtomicU32::new(0));
+    let line = |second: u8, text: &str| {
+        let at = format!("2026-01-31T12:00:0{second}Z");
+        let line = json!({ "at": at, "stream": "stdout", "text": text });
+        format!("event: line\nid: {at}\ndata: {line}\n\n")
+    };
+    let first = [line(1, "one"), line(1, "two"), line(1, "two")].concat();
+    let then = [line(1, "one"), line(1, "two"), line(1, "two"), line(1, "three"), line(2, "end")].concat();
+    let logs = async move || {
+        let stream = if streams.fetch_add(1, Ordering::SeqCst) == 0 { first.clone() } else { then.clone() };
+        ([("content-type", "text/event-stream")], stream)
+    };
+    let instance = json!({
+        "id": Uuid::from_u128(7), "org_id": Uuid::nil(), "project_id": EXAMPLE, "app_slug": "hello", "version": "1.0.0",
+        "target_version": null, "display_name": "hello", "status": "running", "status_reason": null,
+        "operating_mode": "tenant_dedicated", "control_plane_scope": "project", "runtime_backend": "launchable_oci",
+        "tenant_boundary_mode": "project_isolated", "placement_intent": {}, "config": {}, "resources": {},
+        "artifacts": [], "operator_service_account_id": null, "last_operation": null, "allowed_actions": [],
+        "correlation_id": "c", "created_at": "2026-01-31T12:00:00Z", "activated_at": null,
+    });
+    let router = axum::Router::new()
+        .route("/api/v1/projects/{project}/app-instances/{id}", get(async move || axum::Json(instance)))
+        .route("/api/v1/projects/{project}/app-instances/{id}/logs", get(logs));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    address
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_of_one_moment_are_all_told_and_none_twice() {
+    let shell = Shell::at(stuttering().await, "anybody");
+    let mut following = Running::start(shell.command(&["logs", &Uuid::from_u128(7).to_string(), "-f"]));
+    assert_eq!(following.says("end\n").await, "one\ntwo\ntwo\nthree\nend\n");
+    following.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
