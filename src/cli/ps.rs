@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::client::Client;
 use super::output::{self, Format};
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 
 const LOOK: Duration = Duration::from_secs(1);
 const HEADING: [&str; 7] = ["id", "name", "app", "version", "status", "created", "remark"];
@@ -73,15 +73,31 @@ fn print(all: &[AppInstance], format: Format) -> Result<(), Failure> {
 /// The whole screen, whenever something changed.
 async fn redraw(args: &PsArgs, client: &Client, mut all: Vec<AppInstance>) -> Result<(), Failure> {
     let mut drawn = String::new();
+    let mut trouble = None;
     loop {
         let rows: Vec<Vec<String>> = all.iter().map(row).collect();
-        let table = output::table(&HEADING, &rows);
-        if table != drawn {
-            output::text(&format!("\x1b[H\x1b[2J{table}"))?;
-            drawn = table;
+        let note = trouble.as_ref().map(|trouble| format!("{trouble}\n")).unwrap_or_default();
+        let screen = output::table(&HEADING, &rows) + &note;
+        if screen != drawn {
+            output::text(&format!("\x1b[H\x1b[2J{screen}"))?;
+            drawn = screen;
         }
         sleep(LOOK).await;
-        all = args.ask(client).await?;
+        match missed(args.ask(client).await)? {
+            Ok(now) => (all, trouble) = (now, None),
+            Err(why) => trouble = Some(why),
+        }
+    }
+}
+
+/// A question that the platform could not answer is asked again; one that it refused is not.
+fn missed<T>(answer: Result<T, Failure>) -> Result<Result<T, String>, Failure> {
+    match answer {
+        Ok(answer) => Ok(Ok(answer)),
+        Err(failure) if failure.code == Kind::Server => {
+            Ok(Err(format!("cannot look just now, and goes on trying: {}", failure.message)))
+        }
+        Err(failure) => Err(failure),
     }
 }
 
@@ -93,25 +109,48 @@ async fn tell_changes(
     format: Format,
 ) -> Result<(), Failure> {
     let mut known: HashMap<Uuid, Vec<String>> = HashMap::new();
+    let mut was_heard = true;
     loop {
         for instance in all.iter().rev() {
             let row = row(instance);
-            if known.insert(instance.id, row.clone()).as_ref() == Some(&row) {
-                continue;
-            }
-            match format {
-                Format::Table | Format::Csv => output::text(&format!("{}\n", row.join("  ")))?,
-                Format::Name => output::text(&format!("{}\n", instance.id))?,
-                Format::Json | Format::Yaml => {
-                    output::text(&format!(
-                        "{}\n",
-                        serde_json::to_string(instance).map_err(Failure::server)?
-                    ))?;
-                }
+            if known.insert(instance.id, row.clone()).as_ref() != Some(&row) {
+                change(instance, &row, format)?;
             }
         }
-        sleep(LOOK).await;
-        all = args.ask(client).await?;
+        let looked = async {
+            sleep(LOOK).await;
+            let now = args.ask(client).await?;
+            let gone = known.keys().filter(|id| !now.iter().any(|instance| instance.id == **id));
+            let mut last: Vec<AppInstance> = Vec::new();
+            for id in gone {
+                last.push(client.get(&client.in_project(&format!("/app-instances/{id}"))?, &[]).await?);
+            }
+            Ok((now, last))
+        };
+        match missed(looked.await)? {
+            Ok((now, last)) => {
+                // What no longer belongs to the list is told once more, as it is now: that it has ended.
+                for instance in last {
+                    known.remove(&instance.id);
+                    change(&instance, &row(&instance), format)?;
+                }
+                (all, was_heard) = (now, true);
+            }
+            Err(why) => {
+                if was_heard {
+                    output::say(&why);
+                }
+                was_heard = false;
+            }
+        }
+    }
+}
+
+fn change(instance: &AppInstance, row: &[String], format: Format) -> Result<(), Failure> {
+    match format {
+        Format::Table | Format::Csv => output::text(&format!("{}\n", row.join("  "))),
+        Format::Name => output::text(&format!("{}\n", instance.id)),
+        Format::Json | Format::Yaml => output::one_of_many(format, instance),
     }
 }
 

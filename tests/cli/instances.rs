@@ -32,6 +32,15 @@ impl Town {
         Shell::at(self.server.address, self.platform.http.acting(username).token())
     }
 
+    /// Somebody whom nobody knows.
+    pub fn stranger(&self) -> Shell {
+        Shell::at(self.server.address, "garbage")
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.server.address)
+    }
+
     /// The next version, with a word to configure.
     pub async fn version(&self) -> String {
         self.platform.version(&profile(PORT, 30)).await
@@ -248,12 +257,56 @@ async fn whoever_does_not_wait_gets_the_run_and_can_watch_the_list_change() {
     let waited = operator.ask(&["wait", run]).await;
     assert_eq!(waited.code, Some(0), "{waited:?}");
     watching.says("hello  hello  1.0.0  running").await;
+    assert_eq!(operator.ask(&["down", "hello"]).await.code, Some(0));
+    let told = watching.says("hello  hello  1.0.0  decommissioned").await;
+    assert_eq!(told.matches("  decommissioned  ").count(), 1, "that it has ended is told once: {told}");
     watching.end().await;
 
+    answer(&operator.ask(&["up", "hello", "-o", "json"]).await);
     let other = answer(&operator.ask(&["up", "hello", "--name", "hello", "-o", "json"]).await);
     let ambiguous = operator.ask(&["down", "hello"]).await;
     assert_eq!(ambiguous.code, Some(1), "{ambiguous:?}");
     assert!(ambiguous.stderr.contains(other["id"].as_str().unwrap()), "{ambiguous:?}");
     assert_eq!(operator.ask(&["down", "nobody"]).await.code, Some(4));
     town.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_watches_goes_on_when_the_platform_is_away_for_a_moment() {
+    let town = Town::new().await;
+    let mut operator = town.shell("operator");
+    town.version().await;
+    let door = crate::support::agent::Door::open(&town.platform.http).await;
+    operator.set("GPUAAS_BASE_URL", door.url.clone());
+    // On a terminal talk is heard too; a pipe behind it keeps it from being a screen.
+    let mut words = operator.on_terminal(&["ps", "--watch"]);
+    words = through_a_pipe(words);
+    let mut watching = Running::start(words);
+    answer(&operator.ask(&["up", "hello", "--name", "early", "-o", "json"]).await);
+    watching.says("early  hello  1.0.0  running").await;
+    door.cut(true);
+    watching.says("cannot look just now, and goes on trying").await;
+    door.cut(false);
+    answer(&operator.ask(&["up", "hello", "--name", "late", "-o", "json"]).await);
+    let told = watching.says("late  hello  1.0.0  running").await;
+    assert_eq!(told.matches("cannot look").count(), 1, "an outage is told once: {told}");
+    watching.end().await;
+    town.end().await;
+}
+
+/// The same command with its stdout on a pipe, and its stderr on the terminal still.
+fn through_a_pipe(terminal: std::process::Command) -> std::process::Command {
+    let mut piped = std::process::Command::new(terminal.get_program());
+    for argument in terminal.get_args() {
+        let argument = argument.to_string_lossy();
+        let is_command = argument.starts_with('\'');
+        piped.arg(if is_command { format!("{argument} | cat") } else { argument.into_owned() });
+    }
+    for (name, value) in terminal.get_envs() {
+        match value {
+            Some(value) => piped.env(name, value),
+            None => piped.env_remove(name),
+        };
+    }
+    piped
 }
