@@ -1,6 +1,9 @@
-//! `gpuaas open`: to an instance, by a browser. Its ports are on its node's loopback address: where that is this machine, or a
-//! tunnel leads there already, the address opens at once; else the tunnel is made first and lasts until it is ended.
+//! `gpuaas open`: to an instance, by a browser. Its ports are on its node's loopback address: where the platform is on this
+//! machine, or a tunnel of ours leads there already, the address opens at once; else the tunnel is made first and lasts until
+//! it is ended. That something listens here says nothing: it may be anybody's.
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -11,9 +14,10 @@ use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 
-use super::client::Client;
+use super::client::{Client, is_loopback};
 use super::output::{self, Format};
 use super::pick;
+use super::profile::make_folder_of;
 use crate::failure::Failure;
 
 /// A port of this machine answers at once or not at all.
@@ -57,7 +61,11 @@ pub async fn run(args: &OpenArgs, client: &Client, format: Format) -> Result<(),
         )),
         _ => Failure::conflict(format!("{name} is {}: it is reached nowhere now", instance.status)),
     })?;
-    let shown = Shown { reached_here: answers(&endpoint.private_address).await, endpoint };
+    let kept = client.surroundings().state_home.join("gpuaas/tunnels");
+    let kept = kept.join(format!("{}-{}", instance.id, endpoint.name));
+    let host = endpoint.private_address.rsplit_once(':').map_or("", |(host, _)| host);
+    let leads_there = (client.is_here() && is_loopback(host)) || is_ours(&kept, &endpoint.tunnel_command);
+    let shown = Shown { reached_here: leads_there && answers(&endpoint.private_address).await, endpoint };
     show(&shown, format)?;
     if args.print || !client.may_ask() {
         return Ok(());
@@ -65,7 +73,17 @@ pub async fn run(args: &OpenArgs, client: &Client, format: Format) -> Result<(),
     if shown.reached_here {
         return browse(&shown.endpoint.url).await;
     }
-    through_tunnel(&shown.endpoint).await
+    through_tunnel(&shown.endpoint, &kept).await
+}
+
+/// Whether the process that was noted is the tunnel that this command made, and still there.
+fn is_ours(kept: &Path, command: &str) -> bool {
+    let Ok(process) = fs::read_to_string(kept) else { return false };
+    let told = fs::read(format!("/proc/{}/cmdline", process.trim())).unwrap_or_default();
+    let runs: Vec<&[u8]> = told.split(|byte| *byte == 0).collect();
+    tunnel(command).is_some_and(|words| {
+        words[1..].iter().all(|word| runs.contains(&word.as_bytes())) && runs[0].ends_with(b"ssh")
+    })
 }
 
 /// The address is the data; how to get there is talk.
@@ -101,21 +119,38 @@ async fn browse(url: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn through_tunnel(endpoint: &InstanceEndpoint) -> Result<(), Failure> {
+async fn through_tunnel(endpoint: &InstanceEndpoint, kept: &PathBuf) -> Result<(), Failure> {
+    if answers(&endpoint.private_address).await {
+        return Err(Failure::conflict(format!(
+            "something else listens at {} on this machine, so the tunnel cannot begin there",
+            endpoint.private_address
+        )));
+    }
     let words = tunnel(&endpoint.tunnel_command).ok_or_else(|| {
         Failure::usage("the tunnel is none that this command knows: look at it, then run it yourself")
     })?;
     let failed = |error: std::io::Error| Failure::server(format!("ssh does not run: {error}"));
-    let mut ssh: Child = Command::new("ssh").args(&words[1..]).kill_on_drop(true).spawn().map_err(failed)?;
+    let mut ssh: Child = Command::new("ssh")
+        .args(["-o", "ExitOnForwardFailure=yes"])
+        .args(&words[1..])
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(failed)?;
     while !answers(&endpoint.private_address).await {
         if let Some(status) = ssh.try_wait().map_err(failed)? {
             return Err(Failure::server(format!("the tunnel did not come up: ssh ended with {status}")));
         }
         sleep(Duration::from_millis(200)).await;
     }
+    // For the next command, so that it goes the same way. Without the note it makes a tunnel of its own.
+    if let (Ok(()), Some(process)) = (make_folder_of(kept), ssh.id()) {
+        let _ = fs::write(kept, process.to_string());
+    }
     output::say("the tunnel is open until you press Ctrl-C");
     browse(&endpoint.url).await?;
-    ssh.wait().await.map(|_| ()).map_err(failed)
+    let ended = ssh.wait().await.map(|_| ()).map_err(failed);
+    let _ = fs::remove_file(kept);
+    ended
 }
 
 /// What the platform tells is run only if it is a plain tunnel: one forwarded port, one host, and no option besides.

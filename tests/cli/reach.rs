@@ -29,6 +29,14 @@ async fn an_instance_is_opened_where_it_is_reached() {
     let listening = TcpListener::bind(("127.0.0.1", port)).expect("it is free still");
     let here = answer(&operator.ask(&["open", "hello", "--print", "-o", "json"]).await);
     assert_eq!(here["reached_here"], true);
+    // The same platform by an address that others could have: what listens here may be anybody's.
+    let mut elsewhere = town.shell("operator");
+    elsewhere.set("GPUAAS_BASE_URL", town.url().replace("127.0.0.1", "0.0.0.0"));
+    let there = answer(&elsewhere.ask(&["open", "hello", "--print", "-o", "json"]).await);
+    assert_eq!(there["reached_here"], false);
+    let said = elsewhere.types(&["open", "hello"], "").await;
+    assert_eq!(said.code, Some(5), "{said:?}");
+    assert!(said.stdout.contains("something else listens at"), "{said:?}");
     drop(listening);
     insta::assert_snapshot!("open_no_endpoint", opened(&operator, port, &["--endpoint", "ssh"]).await);
     assert_eq!(operator.ask(&["down", "hello"]).await.code, Some(0));
