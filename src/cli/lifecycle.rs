@@ -59,6 +59,11 @@ pub fn agree(
     if !asks {
         return Ok(());
     }
+    confirm(what)
+}
+
+/// Whoever sits there says yes, or nothing is done.
+pub fn confirm(what: &str) -> Result<(), Failure> {
     output::ask(&format!("{what}? [y/N] "));
     let mut answer = String::new();
     io::stdin()
@@ -79,9 +84,14 @@ pub async fn see_through(
     format: Format,
 ) -> Result<(), Failure> {
     if pace.detach {
-        return show(Shown { begun, endpoints: Vec::new() }, format);
+        let run = begun.workflow.id;
+        show(Shown { begun, endpoints: Vec::new() }, format)?;
+        if format == Format::Table {
+            output::say(&format!("it goes on without you; wait for it: gpuaas wait {run}"));
+        }
+        return Ok(());
     }
-    let run = steps::see_through(client, &begun.workflow, format).await?;
+    let run = steps::see_through(client, begun.workflow.id, format).await?;
     let path = client.in_project(&format!("/app-instances/{}", begun.instance.id))?;
     let instance: AppInstance = client.get(&path, &[]).await?;
     let name = called(&instance);

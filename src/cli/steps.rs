@@ -6,9 +6,10 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use api_types::{RunStatus, Step, StepKind, StepState, WorkflowHandle, WorkflowRun, WorkflowRunDetail};
+use api_types::{RunStatus, Step, StepKind, StepState, WorkflowRun, WorkflowRunDetail};
 use serde_json::Value;
 use tokio::time::sleep;
+use uuid::Uuid;
 
 use super::client::Client;
 use super::output::{self, Format};
@@ -20,24 +21,20 @@ use crate::failure::{Failure, Operation};
 const TICK: Duration = Duration::from_millis(500);
 
 /// The run once it has settled. Programs are told nothing on the way.
-pub async fn see_through(
-    client: &Client,
-    run: &WorkflowHandle,
-    format: Format,
-) -> Result<WorkflowRunDetail, Failure> {
+pub async fn see_through(client: &Client, run: Uuid, format: Format) -> Result<WorkflowRunDetail, Failure> {
     let board = Mutex::new(Board::new(client, format));
-    let path = format!("{}/stream", run.href);
+    let href = client.in_project(&format!("/workflows/{run}"))?;
+    let path = format!("{href}/stream");
     let ended = tokio::select! {
         ended = sse::follow(client, &path, None, |event| held(&board).take(event)) => ended.map(|_| ()),
         never = tick(&board) => match never {},
         _ = tokio::signal::ctrl_c() => Err(Failure::server(format!(
-            "nobody waits for {} {} any more; it goes on: `gpuaas workflows watch {}`",
-            run.kind, run.id, run.id
+            "nobody waits for the run {run} any more; it goes on: `gpuaas wait {run}`"
         ))),
     };
     held(&board).clear();
     ended?;
-    client.get(&run.href, &[]).await
+    client.get(&href, &[]).await
 }
 
 /// Whether the run did what it was for; if not, where it failed, why, and how to go on.
@@ -53,7 +50,13 @@ pub fn verdict(detail: &WorkflowRunDetail, what: &str, next: Vec<String>) -> Res
         (None, Some(cause)) => format!("{}: {}", word(&cause.code), cause.next_action),
         (None, None) => format!("the run is {}", word(&run.status)),
     };
-    let mut failure = Failure::failed(format!("{what} failed{at}: {why}"));
+    let how = match run.status {
+        RunStatus::Paused => "is paused",
+        RunStatus::Stuck => "is stuck",
+        RunStatus::Cancelled => "was cancelled",
+        _ => "failed",
+    };
+    let mut failure = Failure::failed(format!("{what} {how}{at}: {why}"));
     failure.operation = Some(Box::new(Operation {
         workflow_id: run.id,
         kind: run.kind.clone(),

@@ -104,6 +104,7 @@ async fn a_run_is_retried_and_waited_for_and_the_audit_log_tells() {
     let retry = ["retry", &id, "--reason", "fixed", "-o", "json"];
     let said = shell.ask(&retry).await;
     assert_eq!(said.code, Some(0), "{said:?}");
+    story.ends(run).await;
     insta::assert_snapshot!("wait_table", told(&shell.ask(&["wait", &id]).await));
     insta::assert_snapshot!(
         "audit_table",
