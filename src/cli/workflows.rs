@@ -1,6 +1,8 @@
-//! `gpuaas workflows`: the runs of a project as a list, one with its steps, or one as it goes on.
+//! `gpuaas workflows`: the runs of a project as a list, one with its steps, or one as it goes on; and what an operator asks
+//! of a run.
 
 mod list;
+mod operate;
 mod show;
 mod watch;
 
@@ -27,6 +29,12 @@ pub enum WorkflowsCommand {
         /// The run's id, or its beginning
         run: String,
     },
+    /// Stop a run before its next step
+    Pause(operate::OperateArgs),
+    /// Let a paused run go on
+    Resume(operate::OperateArgs),
+    /// End a run and undo what it did; on a terminal it asks, and shows first what that is
+    Cancel(operate::CancelArgs),
 }
 
 pub async fn run(command: &WorkflowsCommand, client: &Client, format: Format) -> Result<(), Failure> {
@@ -36,6 +44,9 @@ pub async fn run(command: &WorkflowsCommand, client: &Client, format: Format) ->
         WorkflowsCommand::Watch { run } => {
             watch::run(pick::workflow(client, run).await?, client, format).await
         }
+        WorkflowsCommand::Pause(args) => operate::run("pause", args, client, format).await,
+        WorkflowsCommand::Resume(args) => operate::run("resume", args, client, format).await,
+        WorkflowsCommand::Cancel(args) => operate::cancel(args, client, format).await,
     }
 }
 
