@@ -47,20 +47,19 @@ pub fn run(args: &ExplainArgs, format: Format) -> Result<(), Failure> {
             let pages: Vec<&str> = code.into_iter().chain(reason.map(page_of_reason)).collect();
             output::text(&pages.join("\n"))
         }
-        Format::Json | Format::Yaml => match (code, reason) {
-            (Some(code), reason) => {
-                let reason = reason.map(explained_reason);
-                output::data(format, &Explained { reason, ..explained(code, page_of(code)) })
-            }
-            (None, Some(reason)) => output::data(format, &explained_reason(reason)),
-            (None, None) => Ok(()),
-        },
+        Format::Json | Format::Yaml => output::data(format, &about(asked)?),
     }
 }
 
-/// All there is to say of a code, for those who read no pages.
-pub fn page(code: ErrorCode) -> serde_json::Value {
-    serde_json::json!(explained(code, page_of(code)))
+/// All there is to say of a code or of a status reason.
+pub fn about(asked: &str) -> Result<serde_json::Value, Failure> {
+    let reason = asked.parse().ok().map(explained_reason);
+    let value = match (asked.parse::<ErrorCode>(), reason) {
+        (Ok(code), reason) => serde_json::to_value(Explained { reason, ..explained(code, page_of(code)) }),
+        (Err(_), Some(reason)) => serde_json::to_value(reason),
+        (Err(_), None) => return Err(unknown(asked)),
+    };
+    value.map_err(Failure::server)
 }
 
 fn page_of(code: ErrorCode) -> Option<&'static str> {

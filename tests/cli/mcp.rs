@@ -56,6 +56,14 @@ impl Agent {
         (result["structuredContent"].clone(), result["isError"] == json!(true))
     }
 
+    /// Asks for the plan and confirms it by its token.
+    async fn confirmed(&mut self, tool: &str, mut arguments: Value) -> (Value, bool) {
+        let (plan, refused) = self.call(tool, arguments.clone()).await;
+        assert_eq!((refused, &plan["done"]), (false, &json!(false)), "{tool}: {plan:#}");
+        arguments["confirm"] = plan["confirm"].clone();
+        self.call(tool, arguments).await
+    }
+
     async fn end(mut self) {
         drop(self.stdin);
         let status = self.child.wait().await.unwrap();
@@ -89,7 +97,23 @@ async fn an_agent_plans_first_confirms_and_follows() {
     let (none, _) = agent.call("list_instances", json!({})).await;
     assert_eq!(none["items"], json!([]), "a plan does nothing");
 
-    let (begun, _) = agent.call("deploy", json!({ "app": "hello", "gpus": 1, "confirm": true })).await;
+    // Nothing but the token of this very plan confirms it, and once.
+    let token = &plan["confirm"];
+    for (tool, arguments) in [
+        ("deploy", json!({ "app": "hello", "gpus": 1, "confirm": true })),
+        ("deploy", json!({ "app": "hello", "gpus": 1, "confirm": "yes" })),
+        ("deploy", json!({ "app": "hello", "gpus": 2, "confirm": token })),
+        ("set_budget", json!({ "action": "warn", "confirm": token })),
+    ] {
+        let (no, refused) = agent.call(tool, arguments.clone()).await;
+        assert_eq!((refused, &no["error"]["code"]), (true, &json!("usage")), "{arguments}: {no:#}");
+    }
+    let (none, _) = agent.call("list_instances", json!({})).await;
+    assert_eq!(none["items"], json!([]), "and nothing was done");
+    let confirmed = json!({ "app": "hello", "gpus": 1, "confirm": token });
+    let (begun, _) = agent.call("deploy", confirmed.clone()).await;
+    let (again, refused) = agent.call("deploy", confirmed).await;
+    assert!(refused, "{again:#}");
     let workflow = begun["workflow"]["id"].as_str().unwrap();
     let (run, _) = agent.call("wait_for_workflow", json!({ "workflow": workflow, "seconds": 60 })).await;
     assert_eq!(run["status"], "succeeded", "{run:#}");
@@ -127,7 +151,7 @@ async fn an_agent_looks_before_it_operates() {
     let town = Town::new().await;
     town.version().await;
     let mut agent = Agent::start(&town.shell("project-admin")).await;
-    let (begun, _) = agent.call("deploy", json!({ "app": "hello", "gpus": 1, "confirm": true })).await;
+    let (begun, _) = agent.confirmed("deploy", json!({ "app": "hello", "gpus": 1 })).await;
     let workflow = begun["workflow"]["id"].as_str().unwrap();
     agent.call("wait_for_workflow", json!({ "workflow": workflow, "seconds": 60 })).await;
     for verb in ["retry", "pause", "resume", "cancel"] {
@@ -138,7 +162,7 @@ async fn an_agent_looks_before_it_operates() {
             (false, &json!(false), &json!(workflow)),
             "{tool}"
         );
-        let (no, refused) = agent.call(&tool, json!({ "workflow": workflow, "confirm": true })).await;
+        let (no, refused) = agent.confirmed(&tool, json!({ "workflow": workflow })).await;
         assert_eq!(
             (refused, &no["error"]["code"]),
             (true, &json!("conflict")),
@@ -147,11 +171,11 @@ async fn an_agent_looks_before_it_operates() {
     }
     let (plan, _) = agent.call("retry_instance", json!({ "instance": "hello" })).await;
     assert_eq!((&plan["done"], &plan["plan"]["display_name"]), (&json!(false), &json!("hello")));
-    let (no, refused) = agent.call("retry_instance", json!({ "instance": "hello", "confirm": true })).await;
+    let (no, refused) = agent.confirmed("retry_instance", json!({ "instance": "hello" })).await;
     assert_eq!((refused, &no["error"]["code"]), (true, &json!("conflict")), "it runs: {no:#}");
     let (plan, _) = agent.call("entitle", json!({ "app": "hello", "enabled": false })).await;
     assert_eq!((&plan["done"], &plan["plan"]["now"]["enabled"]), (&json!(false), &json!(true)), "{plan:#}");
-    let (set, _) = agent.call("entitle", json!({ "app": "hello", "enabled": false, "confirm": true })).await;
+    let (set, _) = agent.confirmed("entitle", json!({ "app": "hello", "enabled": false })).await;
     assert_eq!(set["enabled"], json!(false), "{set:#}");
     agent.end().await;
     town.end().await;
@@ -162,7 +186,7 @@ async fn refusals_are_for_the_agent_to_read() {
     let town = Town::new().await;
     town.version().await;
     let mut agent = Agent::start(&town.shell("viewer")).await;
-    let (denied, refused) = agent.call("deploy", json!({ "app": "hello", "confirm": true })).await;
+    let (denied, refused) = agent.confirmed("deploy", json!({ "app": "hello" })).await;
     assert_eq!((refused, &denied["error"]["answer"]["code"]), (true, &json!("insufficient_permissions")));
     let (unplaced, refused) = agent.call("deploy", json!({ "app": "hello", "gpus": 9 })).await;
     assert_eq!((refused, &unplaced["error"]["answer"]["code"]), (true, &json!("placement_unsatisfiable")));
@@ -171,8 +195,84 @@ async fn refusals_are_for_the_agent_to_read() {
     assert!(refused && wrong["error"]["message"].as_str().unwrap().contains("colour"), "{wrong:#}");
     let (explained, _) = agent.call("explain_error", json!({ "code": "state_conflict" })).await;
     assert_eq!(explained["status"], 409);
+    let (explained, _) = agent.call("explain_error", json!({ "code": "node_unreachable" })).await;
+    assert_eq!(explained["status_reason"], "node_unreachable", "{explained:#}");
+    let (strange, refused) = agent.call("get_trace", json!({ "correlation_id": "x/../../me" })).await;
+    assert!(refused && strange["error"]["answer"]["code"] != "route_not_found", "{strange:#}");
     let unknown = agent.ask("tools/call", json!({ "name": "explode", "arguments": {} })).await;
     assert_eq!(unknown["error"]["code"], json!(-32602), "{unknown:#}");
     agent.end().await;
+    town.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_keeps_webhooks_machines_and_budgets_and_learns_a_secret_once() {
+    let town = Town::new().await;
+    town.version().await;
+    let mut agent = Agent::start(&town.shell("project-admin")).await;
+    let (made, refused) = agent.confirmed("create_service_account", json!({ "name": "builder" })).await;
+    assert!(!refused && made["private_key_pem"].is_string(), "{made:#}");
+    let account = json!({ "service_account": made["id"] });
+    let (listed, _) = agent.call("list_service_accounts", json!({})).await;
+    assert!(!listed.to_string().contains("PRIVATE KEY"), "{listed:#}");
+    let (rotated, _) = agent.confirmed("rotate_service_account_key", account.clone()).await;
+    assert!(rotated["private_key_pem"].is_string() && rotated["private_key_pem"] != made["private_key_pem"]);
+    let disable = json!({ "service_account": made["id"], "enabled": false });
+    let (disabled, _) = agent.confirmed("set_service_account", disable).await;
+    assert_eq!(disabled["status"], "disabled", "{disabled:#}");
+    let (gone, refused) = agent.confirmed("delete_service_account", account).await;
+    assert!(!refused, "{gone:#}");
+
+    let hook = json!({ "url": "https://hooks.example.com/gpuaas", "event_types": ["apps.instance.running"] });
+    let (hook, refused) = agent.confirmed("create_webhook", hook).await;
+    assert!(!refused && hook["secret"].is_string(), "{hook:#}");
+    let (listed, _) = agent.call("list_webhooks", json!({})).await;
+    assert!(!listed.to_string().contains("whsec_"), "{listed:#}");
+    let webhook = json!({ "webhook": hook["id"] });
+    let (sent, _) = agent.call("list_deliveries", webhook.clone()).await;
+    assert_eq!(sent["items"], json!([]), "{sent:#}");
+    let (off, _) = agent.confirmed("set_webhook", json!({ "webhook": hook["id"], "active": false })).await;
+    assert_eq!(off["status"], "disabled", "{off:#}");
+    let (gone, refused) = agent.confirmed("delete_webhook", webhook).await;
+    assert!(!refused, "{gone:#}");
+
+    let budget = json!({ "amount_minor": 5000, "action": "warn" });
+    let (set, refused) = agent.confirmed("set_budget", budget).await;
+    assert_eq!(
+        (refused, &set["amount_minor"], &set["mode"]),
+        (false, &json!(5000), &json!("simulate")),
+        "{set:#}"
+    );
+    let (read, _) = agent.call("get_budget", json!({})).await;
+    assert_eq!(read["amount_minor"], 5000);
+    agent.end().await;
+    town.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_publishes_promotes_and_rolls_out() {
+    let town = Town::new().await;
+    let number = town.version().await;
+    let mut publisher = Agent::start(&town.shell("publisher")).await;
+    let (intent, refused) =
+        publisher.confirmed("publish_intent", json!({ "app_slug": "hello", "app_version": number })).await;
+    assert!(!refused && intent["repository"].is_string(), "{intent:#}");
+    let (listed, _) = publisher.call("list_artifacts", json!({ "app": "hello" })).await;
+    let promote = json!({ "artifact": listed["items"][0]["id"], "channel": "dev" });
+    let (promoted, refused) = publisher.confirmed("promote_artifact", promote).await;
+    assert!(refused || promoted["workflow"]["kind"] == "artifact.promote", "{promoted:#}");
+    publisher.end().await;
+
+    let mut admin = Agent::start(&town.shell("admin")).await;
+    let retire = json!({ "app": "hello", "version": number, "action": "deprecate", "reason": "old" });
+    let (plan, _) = admin.call("move_version", retire.clone()).await;
+    assert!(plan["plan"]["transition"]["gates"].is_array(), "{plan:#}");
+    let (moved, refused) = admin.confirmed("move_version", retire).await;
+    assert!(!refused && moved["workflow"]["id"].is_string(), "{moved:#}");
+    let (nothing, refused) = admin.call("bulk_retry", json!({ "cause": "retries_exhausted" })).await;
+    assert_eq!((refused, &nothing["plan"]["results"]), (false, &json!([])), "{nothing:#}");
+    let (both, refused) = admin.call("bulk_retry", json!({})).await;
+    assert!(refused, "{both:#}");
+    admin.end().await;
     town.end().await;
 }

@@ -1,11 +1,12 @@
-//! What tools are asked with. The types are the schemas that agents see.
+//! What tools are asked with. The types are the schemas that agents see; `confirm` is added to those that change something.
 
 use std::collections::BTreeMap;
 
 use domain::{ControlPlaneScope, OperatingMode};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use uuid::Uuid;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -74,7 +75,7 @@ pub struct Wait {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Code {
-    /// The code, as error answers have it.
+    /// The code, as error answers have it, or the reason of an instance.
     pub code: String,
 }
 
@@ -101,17 +102,14 @@ pub struct Deploy {
     pub scope: Option<ControlPlaneScope>,
     /// One of the version's images.
     pub variant: Option<String>,
-    /// An artifact of this very version to run instead of its own.
+    /// An artifact of this very version to run instead of its own, by its id, its digest or the beginning of either.
     pub artifact: Option<String>,
     /// Packages beside the version's own, by PEP 508 specifiers.
     #[serde(default)]
     pub packages: Vec<String>,
-    /// Class of the version's credentials to the id of the project's credential.
+    /// Class of the version's credentials to the name or the id of the project's credential.
     #[serde(default)]
     pub credentials: BTreeMap<String, String>,
-    /// False answers the plan and does nothing.
-    #[serde(default)]
-    pub confirm: bool,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -123,9 +121,6 @@ pub struct Change {
     pub version: Option<String>,
     /// Why; kept in the audit log.
     pub reason: Option<String>,
-    /// False answers the plan and does nothing.
-    #[serde(default)]
-    pub confirm: bool,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -135,9 +130,6 @@ pub struct End {
     pub instance: String,
     /// Why; kept in the audit log.
     pub reason: Option<String>,
-    /// False answers the plan and does nothing.
-    #[serde(default)]
-    pub confirm: bool,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -147,9 +139,6 @@ pub struct Operate {
     pub workflow: String,
     /// Why; kept with the act.
     pub reason: Option<String>,
-    /// False answers the run as it is and does nothing.
-    #[serde(default)]
-    pub confirm: bool,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -242,9 +231,227 @@ pub struct Entitle {
     pub enabled: bool,
     /// Why; kept in the audit log.
     pub reason: Option<String>,
-    /// False answers what the project may do with it now, and does nothing.
+}
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PublishIntent {
+    /// The app's slug.
+    pub app_slug: String,
+    /// The version that it is for.
+    pub app_version: String,
+    /// What the version's manifest calls it; runtime unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub artifact_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
+    /// An image unless it is said to be a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub artifact_kind: Option<Kind>,
+    /// Nothing else may be registered for the intent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected_digest: Option<String>,
+    /// Of a file: how large it may be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_bytes: Option<i64>,
+    /// How long the credential is good; an hour unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ttl_seconds: Option<i32>,
+}
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    Oci,
+    Blob,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Promote {
+    /// The artifact's id; `list_artifacts` tells them.
+    #[schemars(with = "String")]
+    pub artifact: Uuid,
+    pub channel: Channel,
+    /// Why; kept in the audit log.
+    pub reason: Option<String>,
+}
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Channel {
+    Dev,
+    Test,
+    Staging,
+    Prod,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MoveVersion {
+    /// The app's slug.
+    pub app: String,
+    pub version: String,
+    pub action: Move,
+    /// Of a canary: out of a hundred projects.
+    pub percent: Option<u8>,
+    /// Of a canary: projects that are in whatever the percentage.
+    #[schemars(with = "Option<Vec<String>>")]
+    pub project_ids: Option<Vec<Uuid>>,
+    /// Why; kept in the audit log.
+    pub reason: Option<String>,
+}
+
+#[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Move {
+    Stage,
+    Canary,
+    Publish,
+    Rollback,
+    Deprecate,
+    Retire,
+}
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewWebhook {
+    /// https, on the open internet unless policy says otherwise.
+    pub url: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Only these types; every type unless given.
     #[serde(default)]
-    pub confirm: bool,
+    pub event_types: Vec<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Webhook {
+    /// The webhook's id; `list_webhooks` tells them.
+    #[schemars(with = "String")]
+    pub webhook: Uuid,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetWebhook {
+    /// The webhook's id; `list_webhooks` tells them.
+    #[schemars(with = "String")]
+    pub webhook: Uuid,
+    /// False stops sending to it; true goes on where it stopped.
+    pub active: bool,
+    /// Why; kept in the audit log.
+    pub reason: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Replay {
+    /// The webhook's id; `list_webhooks` tells them.
+    #[schemars(with = "String")]
+    pub webhook: Uuid,
+    /// These deliveries, whatever became of them.
+    #[serde(default)]
+    #[schemars(with = "Vec<String>")]
+    pub delivery_ids: Vec<Uuid>,
+    /// Everything that was given up since this RFC 3339 time.
+    pub failed_since: Option<String>,
+    /// Why; kept in the audit log.
+    pub reason: Option<String>,
+}
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewServiceAccount {
+    pub name: String,
+    /// Unique within the project; made from the name unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slug: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// At most what you hold yourself. Unless given: read and drive instances, publish artifacts, read workflows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<Vec<String>>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetServiceAccount {
+    /// The account's id; `list_service_accounts` tells them.
+    #[schemars(with = "String")]
+    pub service_account: Uuid,
+    /// False lets it do nothing any more until it is enabled again.
+    pub enabled: bool,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RotateKey {
+    /// The account's id; `list_service_accounts` tells them.
+    #[schemars(with = "String")]
+    pub service_account: Uuid,
+    /// Revoke all older keys at once: for a key that leaked.
+    #[serde(default)]
+    pub revoke_others: bool,
+    /// Why; kept in the audit log.
+    pub reason: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeleteServiceAccount {
+    /// The account's id; `list_service_accounts` tells them.
+    #[schemars(with = "String")]
+    pub service_account: Uuid,
+}
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetBudget {
+    /// What may be spent in a calendar month, in the smallest unit of the currency; no limit unless given.
+    pub amount_minor: Option<i64>,
+    pub action: BudgetAction,
+    /// Whether the action is taken, or only told of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<BudgetMode>,
+    /// Why; kept in the audit log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BudgetAction {
+    Warn,
+    DenyNew,
+    Stop,
+}
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BudgetMode {
+    Simulate,
+    Enforce,
+}
+
+/// Either ids, or what those that are meant have in common.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BulkRetry {
+    /// These runs.
+    #[schemars(with = "Option<Vec<String>>")]
+    pub ids: Option<Vec<Uuid>>,
+    /// Paused and stuck runs of this kind.
+    pub kind: Option<String>,
+    /// Those that do not advance for this reason, such as `retries_exhausted`.
+    pub cause: Option<String>,
+    /// Those whose error contains this text.
+    pub error_signature: Option<String>,
+    /// At most so many, up to 200.
+    pub limit: Option<u16>,
+    /// Why; kept with the act.
+    pub reason: Option<String>,
 }
 
 fn yes() -> bool {

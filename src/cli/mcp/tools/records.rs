@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::super::arguments::{Artifacts, Audit, Events, Logs, Submissions, Trace, Usage};
-use crate::cli::client::Client;
+use super::super::arguments::{Artifacts, Audit, Events, Instance, Logs, Submissions, Trace, Usage};
+use crate::cli::client::{Client, escaped};
 use crate::cli::pick;
 use crate::failure::Failure;
 
@@ -14,6 +14,11 @@ pub async fn logs(client: &Client, asked: Logs) -> Answer {
     let tail = asked.tail.unwrap_or(100).to_string();
     let query = given([("tail", Some(tail)), ("member", asked.member)]);
     client.get(&client.in_project(&format!("/app-instances/{}/logs", instance.id))?, &query).await
+}
+
+pub async fn receipt(client: &Client, asked: Instance) -> Answer {
+    let instance = pick::instance(client, &asked.instance).await?;
+    client.get(&client.in_project(&format!("/app-instances/{}/receipt", instance.id))?, &[]).await
 }
 
 pub async fn events(client: &Client, asked: Events) -> Answer {
@@ -29,7 +34,7 @@ pub async fn events(client: &Client, asked: Events) -> Answer {
 
 pub async fn trace(client: &Client, asked: Trace) -> Answer {
     let query = given([("limit", Some("200".to_owned()))]);
-    client.get(&format!("/api/v1/trace/{}", asked.correlation_id), &query).await
+    client.get(&format!("/api/v1/trace/{}", escaped(&asked.correlation_id)), &query).await
 }
 
 pub async fn usage(client: &Client, asked: Usage) -> Answer {
