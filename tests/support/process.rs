@@ -125,6 +125,8 @@ pub struct Dev {
     /// What it says on stderr; a file, so that it never waits for a reader.
     pub log: PathBuf,
     pub ready: Value,
+    /// What it printed for whoever started it.
+    pub banner: String,
 }
 
 impl Dev {
@@ -137,14 +139,19 @@ impl Dev {
         let stderr = File::create(&log).expect("a log file");
         let mut child = command.stdout(Stdio::piped()).stderr(stderr).spawn().expect("the binary runs");
         let stdout = child.stdout.take().expect("piped");
-        let ready =
-            BufReader::new(stdout).lines().map_while(Result::ok).any(|line| line.contains("is ready"));
-        if !ready {
+        let mut banner = String::new();
+        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            banner += &format!("{line}\n");
+            if line.starts_with("Ctrl-C stops everything") {
+                break;
+            }
+        }
+        if !banner.contains("is ready") {
             panic!("gpuaas dev did not become ready: {}", fs::read_to_string(log).unwrap_or_default());
         }
         let ready = fs::read_to_string(ready_file).expect("the ready file is there before the banner");
         let ready = serde_json::from_str(&ready).expect("the ready file is JSON");
-        Dev { child, data: data.to_owned(), log, ready }
+        Dev { child, data: data.to_owned(), log, ready, banner }
     }
 
     /// How the application role reaches the database.
