@@ -64,8 +64,8 @@ pub struct ClientArgs {
     #[arg(
         long,
         global = true,
-        value_name = "ID",
-        help = "The id of the project to act in [env: GPUAAS_PROJECT]"
+        value_name = "PROJECT",
+        help = "The project to act in, by its slug, its id or the beginning of it [env: GPUAAS_PROJECT]"
     )]
     pub project: Option<String>,
     /// Never ask anything: what is missing is an error
@@ -107,12 +107,12 @@ pub enum Verb {
     Down(down::DownArgs),
     /// That an instance left nothing behind, signed; or check such a receipt
     Receipt(receipt::ReceiptArgs),
-    /// List, show or watch workflow runs
+    /// List, show or watch workflow runs; pause, resume or cancel one
     #[command(subcommand)]
     Workflows(workflows::WorkflowsCommand),
     /// Retry a run from the step that failed, or an instance that failed
     Retry(retry::RetryArgs),
-    /// Wait until a run has settled; the exit code tells how
+    /// Wait until a run, or what acts on an instance, has settled; the exit code tells how
     Wait(wait::WaitArgs),
     /// Publish an image or a file of an app: push, sign, register, verify
     Publish(publish::PublishArgs),
@@ -136,7 +136,7 @@ pub enum Verb {
 pub async fn run(verb: &Verb, args: &ClientArgs, format: Format) -> Result<(), Failure> {
     match verb {
         Verb::Explain(explain) => return explain::run(explain, format),
-        Verb::Completions(completions) => return completions::run(completions),
+        Verb::Completions(completions) => return completions::run(completions, format),
         Verb::Validate(validate) => return validate::run(validate, format),
         Verb::Init(init) => return init::run(init, args, format),
         Verb::Receipt(receipt) => {
@@ -151,7 +151,11 @@ pub async fn run(verb: &Verb, args: &ClientArgs, format: Format) -> Result<(), F
     if let Verb::Login(login) = verb {
         return login::run(login, args, &surroundings, format).await;
     }
-    let client = Client::open(args, &surroundings)?;
+    let mut client = Client::open(args, &surroundings)?;
+    // Who one is, is told wherever one is.
+    if !matches!(verb, Verb::Whoami) {
+        client.find_project().await?;
+    }
     match verb {
         Verb::Whoami => whoami::run(&client, format).await,
         Verb::Apps(apps) => apps::run(apps, &client, format).await,
@@ -174,10 +178,59 @@ pub async fn run(verb: &Verb, args: &ClientArgs, format: Format) -> Result<(), F
         Verb::Wait(wait) => wait::run(wait, &client, format).await,
         Verb::Publish(publish) => publish::run(publish, &client, format).await,
         Verb::Audit(audit) => audit::run(audit, &client, format).await,
-        Verb::Bill(BillCommand::Export(export)) => bill::export(export, &client).await,
+        Verb::Bill(BillCommand::Export(export)) => bill::export(export, &client, format).await,
         Verb::Bill(BillCommand::Verify(_)) => Ok(()),
         Verb::Login(_) | Verb::Explain(_) | Verb::Completions(_) | Verb::Validate(_) | Verb::Init(_) => {
             Ok(())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use clap::CommandFactory;
+
+    /// They go on running, so of them only what they say when they cannot begin is kept; other stories run them.
+    const GO_ON: [&str; 4] = ["dev", "serve", "agent", "mcp"];
+
+    /// Every command that does something by itself, by its words.
+    fn commands(command: &clap::Command, words: &[&str], all: &mut Vec<String>) {
+        let mut below = command.get_subcommands().filter(|one| one.get_name() != "help").peekable();
+        if !words.is_empty() && (below.peek().is_none() || !command.is_subcommand_required_set()) {
+            all.push(words.join("_"));
+        }
+        for one in below {
+            commands(one, &[words, &[one.get_name()]].concat(), all);
+        }
+    }
+
+    #[test]
+    fn every_command_has_its_six_snapshots() {
+        let mut all = Vec::new();
+        commands(&crate::Cli::command(), &[], &mut all);
+        assert!(all.len() > 40 && all.contains(&"workflows_cancel".to_owned()), "{all:?}");
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/snapshots");
+        let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let kept: BTreeSet<String> = files
+            .filter_map(|file| file.file_name().into_string().ok())
+            .filter_map(|name| Some(name.strip_prefix("it__cli__every__")?.strip_suffix(".snap")?.to_owned()))
+            .collect();
+        let ways = |how: &'static str| ["table", "json", "terminal"].map(|way| format!("{how}_{way}"));
+        let mut missing = Vec::new();
+        for command in &all {
+            let well = if GO_ON.contains(&command.split('_').next().unwrap_or_default()) {
+                None
+            } else {
+                Some("well")
+            };
+            let needed = well.into_iter().chain(["badly"]).flat_map(ways);
+            missing.extend(needed.map(|way| format!("{command}_{way}")).filter(|name| !kept.contains(name)));
+        }
+        assert!(missing.is_empty(), "tests/cli/every shows these not yet: {missing:#?}");
+        let is_known = |name: &String| all.iter().any(|command| name.starts_with(&format!("{command}_")));
+        let left: Vec<&String> = kept.iter().filter(|name| !is_known(name)).collect();
+        assert!(left.is_empty(), "these are of commands that are no more: {left:#?}");
     }
 }

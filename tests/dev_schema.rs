@@ -72,7 +72,7 @@ async fn execute(options: &PgConnectOptions, statement: &str) {
     sqlx::raw_sql(AssertSqlSafe(statement.to_owned())).execute(&mut conn).await.unwrap();
 }
 
-async fn make_app_role() {
+pub async fn make_app_role() {
     execute(&shared_server(), MAKE_APP_ROLE).await;
 }
 
