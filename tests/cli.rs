@@ -169,8 +169,8 @@ const MASKS: &[&str] = &[
     "dddd-dd-dd",
     "dd:dd:dd",
 ];
-/// Columns of tables that tell how long something took: on a slow machine they are wider.
-const HOW_LONG: [&str; 2] = ["  TOOK", "  USUALLY"];
+/// Headings of columns that are as wide as the machine is slow, or its folders are deep.
+const OF_ANY_WIDTH: [&str; 2] = ["  TOOK", "FILE  "];
 
 /// Every place where a mask fits, with zeros for its digits: columns stay where they were.
 fn masked(text: &str) -> String {
@@ -210,19 +210,26 @@ fn how_long(text: &str) -> String {
             alike.push_str(whole);
             alike.push_str("0.0s");
             rest = &after[2..];
+            // What follows in a column that is wide enough stays where it was.
+            if rest.starts_with("  ") {
+                alike.push_str(&" ".repeat(before.len() - whole.len() - 1));
+            }
         } else {
             alike.push_str(&rest[..=dot]);
             rest = after;
         }
     }
     alike.push_str(rest);
-    if !HOW_LONG.iter().any(|heading| alike.contains(heading)) {
+    if !OF_ANY_WIDTH.iter().any(|heading| alike.contains(heading)) {
         return alike;
     }
     let mut closer = String::new();
     for line in alike.split_inclusive('\n') {
         let indented = line.len() - line.trim_start_matches(' ').len();
-        let mut cells = line[indented..].split("  ").map(str::trim_start).filter(|cell| !cell.is_empty());
+        let mut cells = line[indented..]
+            .split("  ")
+            .map(|cell| cell.trim_start_matches(' '))
+            .filter(|cell| !cell.is_empty());
         closer.push_str(&line[..indented]);
         closer.push_str(cells.next().unwrap_or_default());
         cells.for_each(|cell| closer.extend(["  ", cell]));

@@ -96,6 +96,7 @@ pub fn verify(args: &VerifyArgs, format: Format) -> Result<(), Failure> {
     match report.problems.as_slice() {
         [] => Ok(()),
         [only] => Err(Failure::failed(only)),
+        [first, _] => Err(Failure::failed(format!("{first}; and one more problem"))),
         [first, more @ ..] => Err(Failure::failed(format!("{first}; and {} more problems", more.len()))),
     }
 }

@@ -9,7 +9,7 @@ use domain::{AllocationStatus, InstanceStatus};
 use uuid::Uuid;
 
 use super::client::Client;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 
 /// Shorter beginnings say nothing: ids begin with the time they were made.
 const SHORTEST: usize = 4;
@@ -78,9 +78,13 @@ pub async fn project(client: &Client, text: &str) -> Result<Uuid, Failure> {
     let me: Me = client.get("/api/v1/me", &[]).await?;
     let mine = me.grants.iter().filter_map(|grant| Some((grant.project_id?, grant.project_slug.clone()?)));
     let mut all: Vec<(Uuid, String)> = mine.collect();
-    if me.platform_role.is_some() {
-        let every: Vec<Project> = client.list("/api/v1/admin/projects", &[]).await?;
-        all.extend(every.into_iter().map(|project| (project.id, project.slug)));
+    if me.grants.iter().any(|grant| grant.org_id.is_none() && grant.project_id.is_none()) {
+        match client.list::<Project>("/api/v1/admin/projects", &[]).await {
+            Ok(every) => all.extend(every.into_iter().map(|project| (project.id, project.slug))),
+            // Not everybody who holds something on the platform may see its projects.
+            Err(failure) if failure.code == Kind::Auth => {}
+            Err(failure) => return Err(failure),
+        }
     }
     all.sort();
     all.dedup();

@@ -2,6 +2,7 @@
 //! the owner role, waits for anyone else who migrates, and changes nothing when there is nothing to do.
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{ConnectOptions, Connection};
 
 use crate::cli::output::{self, Format, say};
 use crate::config::Config;
@@ -30,10 +31,11 @@ pub async fn run(config: &Config, format: Format) -> Result<(), Failure> {
 /// Answers how many of our own migrations ran.
 pub async fn migrate(owner: PgConnectOptions, app_role: &str) -> Result<usize, Failure> {
     let whereabouts = describe(&owner);
-    // One connection holds the lock and runs our migrations; the queue's own need a second.
-    let pool = PgPoolOptions::new().max_connections(2).connect_lazy_with(owner);
+    // One connection holds the lock and runs our migrations; the queue's own need a second. A pool would ask for the first
+    // again and again before it says that nobody answers.
     let unreachable = |error| Failure::server(format!("cannot reach the database at {whereabouts}: {error}"));
-    let mut conn = pool.acquire().await.map_err(unreachable)?;
+    let mut conn = owner.connect().await.map_err(unreachable)?;
+    let pool = PgPoolOptions::new().max_connections(1).connect_lazy_with(owner);
     store::migrate::lock(&mut conn).await.map_err(Failure::server)?;
     engine::setup_queue(&pool).await.map_err(|error| {
         Failure::server(format!("cannot prepare the queue's tables at {whereabouts}: {error}"))

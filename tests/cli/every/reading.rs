@@ -41,7 +41,8 @@ async fn every_command_that_looks() {
     operator.set("PATH", format!("{}:{path}", browser.parent().unwrap().display()));
     // Whether or not the node told of its health already.
     let stage = Stage::of(&operator)
-        .hiding(&port, "PORT")
+        .hiding(format!(":{port}"), ":PORT")
+        .hiding(format!(" {port}"), " PORT")
         .hiding("unhealthy", "unknown")
         .hiding("healthy", "unknown");
     stage.shows("apps", &["apps"], &["apps", "nothing"]).await;
