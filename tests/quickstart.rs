@@ -110,14 +110,14 @@ async fn the_quickstart_that_the_product_began_with_works_word_for_word() {
     let [intent, register] = commands("6a").try_into().unwrap();
     shell.run(&intent);
     for block in &blocks("Step 6a")[1..5] {
-        shell.run(block);
+        shell.run(&block.commands);
     }
     let digest = fs::read_to_string(shell.folder.join("pushed-digest")).unwrap();
     let made = shell.run(&register.replace("sha256:<pushed-digest>", digest.trim()));
     assert_eq!((&made["digest"], &made["lifecycle_state"]), (&json!(digest.trim()), &json!("published")));
     let [intent, register] = commands("6b").try_into().unwrap();
     shell.run(&intent);
-    shell.run(&blocks("Step 6b")[1]);
+    shell.run(&blocks("Step 6b")[1].commands);
     let sum = shell.run("printf '\"%s\"' \"$(sha256sum weights | cut -d ' ' -f 1)\"\n");
     let made = shell.run(&register.replace("<uploaded-blob-digest>", sum.as_str().unwrap()));
     assert_eq!(made["artifact_kind"], "blob");

@@ -121,7 +121,7 @@ async fn stream(
         }
         hash.update(&bytes);
         file.write_all(&bytes).await?;
-        told.send_replace((got, size));
+        told.pulled(got, size);
     }
     file.flush().await?;
     if got < size {
