@@ -122,7 +122,8 @@ impl<'a> Stage<'a> {
 fn milliseconds(text: &str) -> String {
     let (before, last) = text.rsplit_once(" ms ").unwrap_or(("", text));
     let each = before.split(" ms ").filter(|_| !before.is_empty());
-    let alike = each.map(|part| part.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned() + "N ms ");
+    let alike =
+        each.map(|part| part.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-').to_owned() + "N ms ");
     alike.chain([last.to_owned()]).collect()
 }
 
