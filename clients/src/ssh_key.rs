@@ -63,7 +63,9 @@ mod tests {
             bytes.extend(u32::try_from(word.len()).unwrap().to_be_bytes());
             bytes.extend(word);
         };
-        ["none", "none", ""].map(|word| add(word.as_bytes()));
+        for word in ["none", "none", ""] {
+            add(word.as_bytes());
+        }
         bytes.extend([0, 0, 0, 1]);
         for word in [blob.as_slice(), b"nothing"] {
             bytes.extend(u32::try_from(word.len()).unwrap().to_be_bytes());
