@@ -3,7 +3,7 @@
 //! it is ended. That something listens here says nothing: it may be anybody's.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -119,7 +119,7 @@ async fn browse(url: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn through_tunnel(endpoint: &InstanceEndpoint, kept: &PathBuf) -> Result<(), Failure> {
+async fn through_tunnel(endpoint: &InstanceEndpoint, kept: &Path) -> Result<(), Failure> {
     if answers(&endpoint.private_address).await {
         return Err(Failure::conflict(format!(
             "something else listens at {} on this machine, so the tunnel cannot begin there",

@@ -29,8 +29,8 @@ pub async fn move_version(client: &Client, asked: MoveVersion) -> Result<Proposa
     let (app, version, action) = (escaped(&asked.app), escaped(&asked.version), word(&asked.action));
     let gates: Value =
         client.get(&format!("/api/v1/apps/catalog/{app}/versions/{version}/gates"), &[]).await?;
-    let transitions = gates["transitions"].as_array().into_iter().flatten();
-    let transition = transitions.into_iter().find(|one| one["action"] == json!(action));
+    let mut transitions = gates["transitions"].as_array().into_iter().flatten();
+    let transition = transitions.find(|one| one["action"] == json!(action));
     let plan = json!({ "version": asked.version, "status": gates["status"], "transition": transition });
     let mut body = json!({ "reason": asked.reason });
     if let Some(percent) = asked.percent {
