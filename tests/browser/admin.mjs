@@ -1,8 +1,8 @@
 // The way of those who decide: a publisher sends a manifest, a platform admin reads what it changes and approves it, sees
-// which gate keeps the version from being staged, drains a node and turns a schedule; a project admin entitles the
+// which gate keeps the version from being staged, drains a node, turns a schedule and retries what stopped alike; a project admin entitles the
 // project, narrows it, and switches it off.
 import assert from "node:assert/strict";
-import { accessible, ask, at, copied, noComplaints, PLACE, row, send, signedIn, state, withBrowser } from "./browser.mjs";
+import { accessible, ask, at, copied, fits, noComplaints, PLACE, row, send, signedIn, state, withBrowser } from "./browser.mjs";
 import { nextManifest } from "./filled.mjs";
 
 await withBrowser(async (browser) => {
@@ -12,6 +12,7 @@ await withBrowser(async (browser) => {
   await gates(admin);
   await nodes(admin);
   await schedules(admin);
+  await together(admin);
   noComplaints(admin);
   const manager = await signedIn(browser, "project-admin");
   await entitle(manager);
@@ -80,6 +81,34 @@ async function schedules(page) {
   await line.getByRole("button", { name: "Pause" }).waitFor();
   await line.getByRole("button", { name: "Run now" }).click();
   await line.getByRole("link", { name: "succeeded" }).waitFor();
+}
+
+/** Two runs rest for the same cause: one answer sends both on, after the server said what it would do. */
+async function together(page) {
+  await paused(page, (await runOf(page, "demo-tour-clock")).id);
+  const again = await send(page, `/admin/workflows/${(await runOf(page, "demo-tour-shelf")).id}/retry`, {});
+  await paused(page, again.id);
+  await page.goto(at("platform/runs?view=stuck"));
+  const alike = page.getByRole("region", { name: "Failures alike" }).getByRole("article");
+  await alike.filter({ hasText: "demo.tour" }).getByText("2", { exact: true }).waitFor();
+  await accessible(page, "runs that stopped alike");
+  await fits(page, "runs that stopped alike");
+  await alike.getByRole("button", { name: "Retry all alike" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("button", { name: "Show what would happen" }).click();
+  await dialog.getByText("2 would go on").waitFor();
+  await accessible(page, "what a retry of all would do");
+  await dialog.getByRole("button", { name: "Retry 2 runs" }).click();
+  await dialog.waitFor({ state: "detached" });
+  await page.getByText("Nothing needs attention").waitFor();
+}
+
+async function runOf(page, correlationId) {
+  return (await send(page, `/admin/workflows?correlation_id=${correlationId}`, undefined, "GET")).items[0];
+}
+
+async function paused(page, run) {
+  await send(page, `/admin/workflows/${run}/pause`, {});
 }
 
 async function entitle(page) {

@@ -83,20 +83,15 @@ export function at(path) {
 }
 
 const PICTURES = [
-  "runs", "run", "run-dark", "run-small", "version", "canary", "catalog", "deploy", "nodes", "artifact", "schedules", "failed",
-  "instances", "alike", "instance-small", "trace-life", "trace-life-dark", "usage", "usage-small", "webhook",
+  "runs", "run", "version", "catalog", "nodes", "artifact", "schedules", "failed", "instance-small",
+  "trace-life", "trace-life-dark", "usage", "usage-small",
 ];
 
-/** Kept only when somebody asks for new pictures, and only those that the documentation shows. `whole` is all of the page. */
-export async function picture(page, name, { whole = false } = {}) {
+/** Kept only when somebody asks for new pictures, and only those that the documentation shows. */
+export async function picture(page, name) {
   const folder = process.env.GPUAAS_SCREENSHOTS;
   if (!folder || !PICTURES.includes(name)) return;
-  const screen = page.viewportSize();
-  const height = await page.evaluate(() => document.documentElement.scrollHeight);
-  // A screen as high as the page: what sticks to the screen would otherwise stand in the middle of it.
-  if (whole) await page.setViewportSize({ ...screen, height });
   await page.screenshot({ path: `${folder}/${name}.png`, animations: "disabled" });
-  if (whole) await page.setViewportSize(screen);
 }
 
 export function row(page, text) {

@@ -1,10 +1,9 @@
 // The life of an instance: deployed from the form on a node that cannot fetch its image, undone, understood, repaired and
 // retried while the steps are drawn; upgraded, rolled back and ended; read in its logs, events and usage; and found again as
-// a whole by its correlation id. A viewer sees all of it and can do nothing. Two more cannot be removed from their node, and
-// one answer sends both on. The node obeys words on stdout.
+// a whole by its correlation id. A viewer sees all of it and can do nothing. The node obeys words on stdout.
 import assert from "node:assert/strict";
 import { createInterface } from "node:readline";
-import { accessible, ask, at, fits, forgive, HAND, noComplaints, PLACE, picture, row, send, signedIn, state, withBrowser } from "./browser.mjs";
+import { accessible, ask, at, fits, forgive, HAND, noComplaints, PLACE, picture, row, signedIn, state, withBrowser } from "./browser.mjs";
 import { spend } from "./filled.mjs";
 
 const replies = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
@@ -31,7 +30,6 @@ await withBrowser(async (browser) => {
   await onlyLooks(viewer, instance);
   const correlationId = await ended(page, instance);
   await found(page, correlationId);
-  await together(await signedIn(browser, "admin"));
   noComplaints(page);
   noComplaints(viewer);
 });
@@ -239,44 +237,4 @@ async function found(page, correlationId) {
   await page.getByRole("button", { name: "Use the dark theme" }).click();
   await accessible(page, "the trace at night");
   await picture(page, "trace-life-dark");
-}
-
-/** Two removals fail alike: their runs stop with the same code, and one answer sends both on, after the server said what
- * it would do. */
-async function together(page) {
-  const made = [];
-  for (const name of ["left-wing", "right-wing"]) {
-    const wish = { app_slug: "hello", version: "1.0.0", display_name: name, placement_intent: { allocation_id: await rack(page) } };
-    made.push((await send(page, `/projects/${PLACE}/app-instances?wait=60s`, wish)).id);
-  }
-  await node("keep");
-  for (const id of made) await send(page, `/projects/${PLACE}/app-instances/${id}/decommission`, {});
-  await page.goto(at("platform/runs?view=stuck"));
-  const alike = page.getByRole("region", { name: "Failures alike" }).getByRole("article").filter({ hasText: "removal_failed" });
-  await alike.getByText("2", { exact: true }).waitFor();
-  await row(page, "instance.decommission").getByText("example").first().waitFor();
-  await accessible(page, "runs that stopped alike");
-  await fits(page, "runs that stopped alike");
-  await picture(page, "alike");
-  await alike.getByRole("button", { name: "Retry all alike" }).click();
-  const dialog = page.getByRole("dialog");
-  await dialog.getByText("removal_failed").first().waitFor();
-  await dialog.getByRole("button", { name: "Show what would happen" }).click();
-  await dialog.getByText("2 would go on").waitFor();
-  await accessible(page, "what a retry of all would do");
-  await dialog.getByRole("button", { name: "Retry 2 runs" }).click();
-  await dialog.waitFor({ state: "detached" });
-  await page.getByText("Nothing needs attention").waitFor();
-  await page.goto(at("P/instances"));
-  await page.getByText("Nothing runs here").waitFor();
-  await page.getByLabel("Also ended").check();
-  for (const name of ["left-wing", "right-wing", "front-desk"]) await row(page, name).getByText("decommissioned").waitFor();
-  assert.match(await page.locator("tbody tr").first().innerText(), /right-wing/, "the newest is first");
-  noComplaints(page);
-}
-
-/** The allocation on the story's own node. */
-async function rack(page) {
-  const { items } = await send(page, `/projects/${PLACE}/allocations?status=active`, undefined, "GET");
-  return items.find((one) => one.cpu_cores === 8 && one.memory_gib === 64).id;
 }

@@ -16,8 +16,8 @@ const pagesOf = ({ instance, gone, webhook, submission, artifact }) => [
   ["P/usage?window=hour&of=requests", (page) => page.getByRole("region", { name: "Chart" })],
   ["P/usage?view=ledger", (page) => row(page, "credit")],
   ["P/webhooks", (page) => row(page, "Pager of the night shift")],
-  [`P/webhooks/${webhook}`, (page) => row(page, "apps.instance.running").getByText("delivered").first(), "webhook"],
-  ["P/instances", (page) => row(page, "front-desk"), "instances"],
+  [`P/webhooks/${webhook}`, (page) => row(page, "apps.instance.running").getByText("delivered").first()],
+  ["P/instances", (page) => row(page, "front-desk")],
   ["P/instances?ended=true", (page) => row(page, "back-room").getByText("decommissioned")],
   [`P/instances/${instance}`, (page) => row(page, "ssh -N -L")],
   [`P/instances/${instance}?view=events`, (page) => row(page, "apps.instance.running")],
@@ -46,18 +46,18 @@ await withBrowser(async (browser) => {
   const desk = await signedIn(browser, "admin");
   const receiver = await receiving();
   const pages = pagesOf(await fill(desk, receiver));
-  await walk(desk, pages, "light", "");
-  await aRun(desk, "");
+  await walk(desk, pages, "light", { pictured: true });
+  await aRun(desk, { pictured: true });
   await dialogs(desk);
   await desk.getByRole("button", { name: "Use the dark theme" }).click();
-  await walk(desk, pages, "dark", "-dark");
-  await aRun(desk, "-dark");
+  await walk(desk, pages, "dark");
+  await aRun(desk);
   noComplaints(desk);
 
   for (const colorScheme of ["light", "dark"]) {
     const hand = await signedIn(browser, "admin", { viewport: HAND, colorScheme });
-    await walk(hand, pages, `${colorScheme} in a hand`, colorScheme === "light" ? "-small" : null);
-    await aRun(hand, colorScheme === "light" ? "-small" : "-small-dark");
+    await walk(hand, pages, `${colorScheme} in a hand`);
+    await aRun(hand);
     await hand.getByRole("button", { name: "Menu" }).click();
     await accessible(hand, "the menu in a hand");
     await hand.getByRole("link", { name: "Catalog" }).click();
@@ -83,18 +83,18 @@ async function atTheDoor(browser, colorScheme) {
   }
 }
 
-async function walk(page, pages, how, suffix) {
+async function walk(page, pages, how, { pictured = false } = {}) {
   for (const [path, shown, name] of pages) {
     await page.goto(at(path));
     await shown(page).waitFor();
     await accessible(page, `${path}, ${how}`);
     await fits(page, `${path}, ${how}`);
-    if (name && suffix !== null) await picture(page, name + suffix);
+    if (name && pictured) await picture(page, name);
   }
 }
 
 /** The page of a run, of one that was undone and of one that waits. */
-async function aRun(page, suffix) {
+async function aRun(page, { pictured = false } = {}) {
   await page.goto(at("P/runs?correlation_id=demo-tour-shelf"));
   await row(page, "compensated").getByRole("link", { name: /demo\.tour/ }).first().click();
   await page.getByRole("region", { name: "What stopped the run" }).waitFor();
@@ -109,7 +109,7 @@ async function aRun(page, suffix) {
   await page.locator(".facts").getByText("live").waitFor();
   await accessible(page, "a run that waits");
   await fits(page, "a run that waits");
-  await picture(page, `run${suffix}`);
+  if (pictured) await picture(page, "run");
 }
 
 /** What opens above a page: questions, the keys, and a key that is shown once. */

@@ -46,8 +46,6 @@ async fn an_operator_deploys_an_app_repairs_it_changes_it_ends_it_and_finds_it_a
             "fail" => driver.will(SimulatedFault::FailNext(StatusReason::ImagePullFailed)),
             "hang" => driver.will(SimulatedFault::Hang),
             "release" => driver.release(1),
-            // Two removals fail, one for each of the instances that are about to end.
-            "keep" => driver.will_keep(2),
             other => println!("{other}"),
         }
         answer.write_all(b"done\n").await.expect("it listens");
