@@ -1,6 +1,6 @@
 // The way of those who decide: a publisher sends a manifest, a platform admin reads what it changes and approves it, sees
-// which gate keeps the version from being staged, drains a node, turns a schedule and retries what stopped alike; a project admin entitles the
-// project, narrows it, and switches it off.
+// which gate keeps the version from being staged, drains a node, turns a schedule and retries what stopped alike; a project admin
+// entitles the project, narrows it, and switches it off.
 import assert from "node:assert/strict";
 import { accessible, ask, at, copied, fits, noComplaints, PLACE, row, send, signedIn, state, withBrowser } from "./browser.mjs";
 import { nextManifest } from "./filled.mjs";
