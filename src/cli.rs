@@ -195,9 +195,10 @@ mod tests {
     /// They go on running, so of them only what they say when they cannot begin is kept; other stories run them.
     const GO_ON: [&str; 4] = ["dev", "serve", "agent", "mcp"];
 
-    /// Every command that does something by itself, by its words.
+    /// Every command that does something by itself, by its words. Those that people do not see are no matter of theirs.
     fn commands(command: &clap::Command, words: &[&str], all: &mut Vec<String>) {
-        let mut below = command.get_subcommands().filter(|one| one.get_name() != "help").peekable();
+        let shown = |one: &&clap::Command| one.get_name() != "help" && !one.is_hide_set();
+        let mut below = command.get_subcommands().filter(shown).peekable();
         if !words.is_empty() && (below.peek().is_none() || !command.is_subcommand_required_set()) {
             all.push(words.join("_"));
         }

@@ -79,7 +79,7 @@ pub use manifest::ValidManifest;
 pub use me::{Me, MyGrant};
 pub use member::{Member, MemberPatch, NewMember};
 pub use node::{NewNode, Node, NodeAction, NodeWithRun, NodeWithToken};
-pub use operate::{Operate, Operated};
+pub use operate::{Operate, Operated, Resume};
 pub use organization::{NewOrganization, Organization, OrganizationPatch};
 pub use page::Page;
 pub use platform_release::{NewPlatformArtifact, NewPlatformRelease, PlatformArtifact, PlatformRelease};

@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use crate::workflow::{WorkflowHandle, WorkflowRun};
 
-/// The body of retry, resume, pause and cancel; an empty body is the same as `{}`.
+/// The body of retry, pause and cancel; an empty body is the same as `{}`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({ "reason": "The registry is back." }))]
@@ -14,9 +14,19 @@ pub struct Operate {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 1000)]
     pub reason: Option<String>,
-    /// For `resume`: take the run from its owner, which must have been silent for half a minute. Whatever it still writes is
-    /// refused.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+}
+
+/// The body of resume; an empty body is the same as `{}`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({ "reason": "The registry is back." }))]
+pub struct Resume {
+    /// Kept with the act for whoever reads the history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 1000)]
+    pub reason: Option<String>,
+    /// Take the run from its owner, which must have been silent for half a minute. Whatever that one still writes is refused.
+    #[serde(default)]
     pub force: bool,
 }
 

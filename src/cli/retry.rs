@@ -26,7 +26,7 @@ pub struct RetryArgs {
 }
 
 pub async fn run(args: &RetryArgs, client: &Client, format: Format) -> Result<(), Failure> {
-    let reason = Operate { reason: args.reason.clone(), force: false };
+    let reason = Operate { reason: args.reason.clone() };
     match retry_run(args, client, &reason).await {
         Ok(operated) => tell(args, client, &operated.workflow, &operated, format).await,
         // No run, so it is the name of an instance, or its id.

@@ -74,7 +74,12 @@ export function noComplaints(page) {
 export async function fits(page, where) {
   const { width } = page.viewportSize();
   const drawn = await page.evaluate(() => document.documentElement.scrollWidth);
-  assert.ok(drawn <= width, `${where} is ${drawn} px wide on a screen of ${width}`);
+  if (drawn <= width) return;
+  const widest = await page.evaluate((width) => {
+    const out = [...document.querySelectorAll("body *")].filter((one) => one.getBoundingClientRect().right > width);
+    return out.slice(-3).map((one) => one.outerHTML.slice(0, 160));
+  }, width);
+  assert.fail(`${where} is ${drawn} px wide on a screen of ${width}: ${widest.join("\n")}`);
 }
 
 /** Where a page of the console is. `P` stands for the project. */

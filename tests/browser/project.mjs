@@ -32,7 +32,9 @@ async function members(page) {
   await dialog.getByRole("button", { name: "Add", exact: true }).click();
   await dialog.waitFor({ state: "detached" });
   const role = page.getByRole("combobox", { name: "Role of admin" });
+  const changed = page.waitForResponse((answer) => answer.request().method() === "PATCH" && answer.ok());
   await role.selectOption("operator");
+  await changed;
   await page.reload();
   await role.waitFor();
   assert.equal(await role.inputValue(), "operator");

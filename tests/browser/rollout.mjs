@@ -19,7 +19,8 @@ await withBrowser(async (browser) => {
 
 async function prices(page) {
   const price = { model: "per_unit", currency: "EUR", effective_from: "2026-01-01T00:00:00Z", amount_minor: 36, per: 3600 };
-  await send(page, "/admin/prices", { ...price, usage_source: "app_runtime", usage_unit: "session_seconds" });
+  const seconds = { usage_source: "app_runtime", usage_unit: "session_seconds", covers: "service" };
+  await send(page, "/admin/prices", { ...price, ...seconds });
 }
 
 /** From the list to the artifact: what its verification found, checked again and let into a channel. */

@@ -92,7 +92,7 @@ async fn a_tick_that_comes_while_the_database_does_not_keep_up_is_not_lost() {
     let settings = Settings { pressure_after: Duration::from_millis(100), ..quick() };
     let story = Story::with(settings, None).await;
     let hourly =
-        Schedule { name: "hourly", cron: "0 0 * * * *", missed: Missed::Skip, overlap: Overlap::Skip };
+        Schedule { name: "hourly", cron: "0 0 * * * *", missed: Missed::One, overlap: Overlap::Skip };
     let mut conn = story.pool.acquire().await.unwrap();
     story.engine.ensure_schedule(&mut conn, &hourly, &Script { does: vec![touch("a")] }).await.unwrap();
     drop(conn);

@@ -104,6 +104,7 @@ async fn an_instance_tells_its_story_its_runs_and_its_parts() {
     let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
     let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
     platform.succeeds(run).await;
+    workflows::sequencer::number_all(platform.story.engine.pool()).await.unwrap();
     let of = |what: &str| project(&format!("/app-instances/{id}/{what}"));
     let first = platform.http.get(&of("events?limit=2")).await.with(200);
     let types = |page: &Value| -> Vec<String> {

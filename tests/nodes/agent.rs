@@ -232,6 +232,7 @@ async fn files_without_a_container_go_with_the_instance() {
     let driver = Docker::connect(&engine.host()).await.unwrap();
     let instance = Uuid::now_v7();
     let (told, _) = Told::new(CancellationToken::new());
+    driver.network(instance).await.unwrap();
     for generation in [1, 2] {
         let mut workload = engine.stage.workload(instance, generation);
         workload.files = [("packages.json".to_owned(), "[]".to_owned())].into();

@@ -1,14 +1,16 @@
 //! `POST …/workflows/{id}/retry|resume|pause|cancel`: an operator asks, the engine decides, one transaction.
 
-use api_types::{Operate, Operated};
+use api_types::{Operate, Operated, Resume};
 use axum::extract::State as Shared;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use domain::{ErrorCode, Scope};
 use engine::inspect::{self, RunView};
 use engine::{Asker, Engine, OperateError, RunHandle};
+use serde::de::DeserializeOwned;
 use serde_json::json;
 use sqlx::PgConnection;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{find, present, show};
@@ -22,7 +24,7 @@ use crate::state::State;
 use crate::wait::{self, Wait};
 
 pub(crate) fn retry() -> Endpoint {
-    endpoint(
+    endpoint::<Operate>(
         Verb::Retry,
         "retry_workflow",
         "Retry from the failed step; a finished run is tried again as a new one",
@@ -30,7 +32,7 @@ pub(crate) fn retry() -> Endpoint {
 }
 
 pub(crate) fn resume() -> Endpoint {
-    endpoint(
+    endpoint::<Resume>(
         Verb::Resume,
         "resume_workflow",
         "Let a paused or stuck run go on; with `force`, take one from an owner that has been silent for long",
@@ -38,11 +40,11 @@ pub(crate) fn resume() -> Endpoint {
 }
 
 pub(crate) fn pause() -> Endpoint {
-    endpoint(Verb::Pause, "pause_workflow", "Stop a run at its next safe point")
+    endpoint::<Operate>(Verb::Pause, "pause_workflow", "Stop a run at its next safe point")
 }
 
 pub(crate) fn cancel() -> Endpoint {
-    endpoint(Verb::Cancel, "cancel_workflow", "Stop a run and undo what it did")
+    endpoint::<Operate>(Verb::Cancel, "cancel_workflow", "Stop a run and undo what it did")
 }
 
 #[derive(Clone, Copy)]
@@ -72,41 +74,57 @@ impl Verb {
     }
 }
 
-fn endpoint(verb: Verb, name: &'static str, summary: &'static str) -> Endpoint {
-    Endpoint::new(name, summary, move |state, request: Request, change| operate(verb, state, request, change))
-        .query(
-            "wait",
-            text_like(wait::PATTERN),
-            "Hold the answer until the run settles, at most 60s; e.g. `30s`.",
-        )
-        .header("If-Match", "Only if the run still has this tag.")
-        .body::<Operate>()
-        .answers::<Operated>(202, "Asked; `Location` is where to follow the run.")
-        .answers::<Operated>(200, "With `wait`: the run has settled; `workflow.status` says how.")
-        .refuses(&[
-            ErrorCode::WorkflowNotFound,
-            ErrorCode::StateConflict,
-            ErrorCode::OperationInProgress,
-            ErrorCode::PreconditionFailed,
-        ])
+/// What bodies of all verbs come to: a reason, and whether to take the run from its owner.
+trait Asked: DeserializeOwned + ToSchema + Default + Send + 'static {
+    fn asked(self) -> (Option<String>, bool);
+}
+
+impl Asked for Operate {
+    fn asked(self) -> (Option<String>, bool) {
+        (self.reason, false)
+    }
+}
+
+impl Asked for Resume {
+    fn asked(self) -> (Option<String>, bool) {
+        (self.reason, self.force)
+    }
+}
+
+fn endpoint<B: Asked>(verb: Verb, name: &'static str, summary: &'static str) -> Endpoint {
+    Endpoint::new(name, summary, move |state, request: Request, change: Mutation<B>| {
+        operate(verb, state, request, change)
+    })
+    .query(
+        "wait",
+        text_like(wait::PATTERN),
+        "Hold the answer until the run settles, at most 60s; e.g. `30s`.",
+    )
+    .header("If-Match", "Only if the run still has this tag.")
+    .body::<B>()
+    .answers::<Operated>(202, "Asked; `Location` is where to follow the run.")
+    .answers::<Operated>(200, "With `wait`: the run has settled; `workflow.status` says how.")
+    .refuses(&[
+        ErrorCode::WorkflowNotFound,
+        ErrorCode::StateConflict,
+        ErrorCode::OperationInProgress,
+        ErrorCode::PreconditionFailed,
+    ])
 }
 
 /// What all four verbs read from a request before its body.
 type Request = (RunId, IfMatch, Wait);
 
-async fn operate(
+async fn operate<B: Asked>(
     verb: Verb,
     Shared(state): Shared<State>,
     (RunId(id), if_match, Wait(wait)): Request,
-    mut change: Mutation<Operate>,
+    mut change: Mutation<B>,
 ) -> Result<Response, ApiError> {
     let scope = change.caller.scope;
     let before = find(&mut change.tx, scope, id).await?.state;
     require(&state, &mut change.tx, scope, id, &if_match).await?;
-    let (reason, force) = (change.body.reason.take(), change.body.force);
-    if force && !matches!(verb, Verb::Resume) {
-        return Err(ApiError::invalid("/force", "is for resume alone"));
-    }
+    let (reason, force) = std::mem::take(&mut change.body).asked();
     let asker = change.caller.asker(reason.clone());
     let asked = verb.ask(&state.engine, &mut change.tx, id, &asker, force).await?;
     let run = find(&mut change.tx, scope, asked.id).await?;

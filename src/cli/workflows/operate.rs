@@ -64,7 +64,7 @@ fn is_undone(status: api_types::RunStatus) -> bool {
 }
 
 async fn ask(verb: &str, id: Uuid, args: &OperateArgs, client: &Client) -> Result<Operated, Failure> {
-    let reason = Operate { reason: args.reason.clone(), force: false };
+    let reason = Operate { reason: args.reason.clone() };
     client.post(&client.in_project(&format!("/workflows/{id}/{verb}"))?, &reason).await
 }
 
