@@ -62,7 +62,9 @@ impl Server {
         execute(&mut admin, format!("create database {name} template {TEMPLATE}")).await?;
         admin.close().await?;
         let options = self.options.clone().database(&name);
-        let pool = PgPoolOptions::new().max_connections(20).connect_lazy_with(options.clone());
+        // As the platform's own connections are: compiling a plan costs more than any of its queries.
+        let pool = options.clone().options([("jit", "off")]);
+        let pool = PgPoolOptions::new().max_connections(20).connect_lazy_with(pool);
         must_be_logged(&pool).await?;
         Ok(Database { options, pool })
     }
