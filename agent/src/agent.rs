@@ -1,6 +1,8 @@
 //! The agent's life: ask for tasks, do them, tell; and beat. Tasks of one instance take turns; whatever the platform or
 //! the engine does, the loops go on.
 
+mod tell;
+
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +17,6 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
-use uuid::Uuid;
 
 use crate::drivers::{Driver, DriverFault, Told};
 use crate::execute::Doing;
@@ -317,42 +318,6 @@ impl<D: Driver> Inner<D> {
             let progress = Progress { phase: envelope.kind.clone(), bytes_done, bytes_total };
             if let Err(fault) = self.platform.progress(envelope.task_id, &progress).await {
                 tracing::debug!(%fault, "progress could not be told");
-            }
-        }
-    }
-
-    /// Until the platform has it. What it does not know any more is not told again.
-    async fn tell(&self, task: Uuid, key: &str, outcome: &Outcome) {
-        for trouble in 1.. {
-            match self.platform.result(task, key, outcome).await {
-                Ok(()) => break,
-                Err(PlatformFault::Refused { status, message }) => {
-                    tracing::warn!(status, message, %task, "a result was not taken");
-                    break;
-                }
-                Err(fault) => {
-                    tracing::warn!(%fault, %task, "a result could not be told yet");
-                    sleep(self.pause(trouble)).await;
-                }
-            }
-        }
-        if let Err(fault) = self.journal.told(key) {
-            tracing::error!(%fault, "the journal cannot be written");
-        }
-    }
-
-    /// Results of a life before this one, of a time when the platform was away, or whose telling went astray.
-    async fn tell_what_is_untold(&self) {
-        for (task, key, outcome) in self.journal.untold() {
-            // Whoever has it in hand tells it, or has just told it.
-            if self.hands.have(&key) || !self.journal.owes(&key) {
-                continue;
-            }
-            match self.platform.result(task, &key, &outcome).await {
-                Ok(()) | Err(PlatformFault::Refused { .. }) => {
-                    let _ = self.journal.told(&key);
-                }
-                Err(_) => return,
             }
         }
     }

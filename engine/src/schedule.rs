@@ -1,25 +1,21 @@
 //! Schedules. `next_at` in the row against the database's clock decides; every replica wakes, one fires, because each
 //! nominal tick is a row of its own. Cron is in UTC.
 
-use std::collections::VecDeque;
-use std::str::FromStr;
-use std::sync::atomic::Ordering::Relaxed;
+mod fire;
 
-use chrono::{DateTime, TimeDelta, Utc};
+pub(crate) use fire::fire_due;
+
+use std::str::FromStr;
+
+use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::database::Shelf;
 use crate::engine::{Engine, RunHandle};
 use crate::operate::{Asker, OperateError};
 use crate::registry::Workflow;
 use crate::start::{NewRun, StartError};
-
-/// At most this many missed ticks are made up for.
-const MOST_MISSED: usize = 100;
-/// A tick that is later than this was missed, if it is the only one too.
-const LATE: TimeDelta = TimeDelta::seconds(60);
 
 /// What happens to ticks that passed while nobody was there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::Type)]
@@ -230,32 +226,6 @@ struct Due {
     now: DateTime<Utc>,
 }
 
-/// Fires what is due. Another process holding a schedule's row is doing the same work, so it is skipped.
-pub(crate) async fn fire_due(engine: &Engine, shelf: &Shelf) -> Result<(), ScheduleError> {
-    let mut session = shelf.session().await?;
-    let names = sqlx::query_scalar!(
-        "select name from engine.schedule where not paused and next_at <= (select engine.now())"
-    )
-    .fetch_all(&mut *session)
-    .await?;
-    session.commit().await?;
-    for name in names {
-        let mut tx = shelf.begin().await?;
-        // Whoever holds the row is firing it; waiting would only find it done.
-        let free =
-            sqlx::query_scalar!("select 1 from engine.schedule where name = $1 for update skip locked", name)
-                .fetch_optional(&mut *tx)
-                .await?;
-        let due = if free.is_some() { load(&mut tx, &name).await? } else { None };
-        if let Some(due) = due.filter(|due| due.next_at <= due.now) {
-            fire(engine, &mut tx, &due).await?;
-        }
-        tx.commit().await?;
-        engine.wake();
-    }
-    Ok(())
-}
-
 async fn load(conn: &mut PgConnection, name: &str) -> sqlx::Result<Option<Due>> {
     sqlx::query_as!(
         Due,
@@ -267,61 +237,6 @@ async fn load(conn: &mut PgConnection, name: &str) -> sqlx::Result<Option<Due>> 
     )
     .fetch_optional(conn)
     .await
-}
-
-async fn fire(engine: &Engine, conn: &mut PgConnection, due: &Due) -> Result<(), ScheduleError> {
-    let cron = parse(&due.cron)?;
-    // The latest matter: after a long absence the oldest ticks are not even recorded.
-    let mut ticks = VecDeque::from([due.next_at]);
-    for tick in cron.after(&due.next_at).take_while(|at| *at <= due.now) {
-        if ticks.len() == MOST_MISSED {
-            ticks.pop_front();
-        }
-        ticks.push_back(tick);
-    }
-    let ticks = Vec::from(ticks);
-    let (missed, wanted) = match due.missed {
-        Missed::All => (&ticks[..0], &ticks[..]),
-        // The latest tick stands for all that were missed.
-        Missed::One => ticks.split_at(ticks.len() - 1),
-        Missed::Skip if ticks.len() > 1 || due.now - due.next_at > LATE => (&ticks[..], &ticks[..0]),
-        Missed::Skip => (&ticks[..0], &ticks[..]),
-    };
-    for nominal in missed {
-        tick(conn, due, *nominal, None, "missed").await?;
-    }
-    for nominal in wanted {
-        let live = is_live(conn, due).await?;
-        if live && due.overlap == Overlap::Queue {
-            // It stays due until the run before it has ended.
-            return wait_until(conn, due, *nominal).await;
-        }
-        if live {
-            tick(conn, due, *nominal, None, "skipped_overlap").await?;
-        } else {
-            let correlation = format!("schedule:{}:{}", due.name, nominal.timestamp());
-            match start(engine, conn, due, *nominal, "fired", &correlation).await {
-                Ok(_) => {
-                    engine.stats().schedules_fired.fetch_add(1, Relaxed);
-                }
-                Err(StartError::Engine(crate::engine::EngineError::Database(error))) => {
-                    return Err(error.into());
-                }
-                // It stays due.
-                Err(StartError::Pressure) => return Err(ScheduleError::Pressure),
-                // Too much is waiting already: this tick is lost, and says so.
-                Err(_) => tick(conn, due, *nominal, None, "missed").await?,
-            }
-        }
-    }
-    wait_until(conn, due, cron.after(&due.now).next().unwrap_or(DateTime::<Utc>::MAX_UTC)).await
-}
-
-async fn wait_until(conn: &mut PgConnection, due: &Due, next: DateTime<Utc>) -> Result<(), ScheduleError> {
-    sqlx::query!("update engine.schedule set next_at = $2 where name = $1", due.name, next)
-        .execute(conn)
-        .await?;
-    Ok(())
 }
 
 async fn start(

@@ -1,4 +1,5 @@
 //! What tools are asked with. The types are the schemas that agents see; `confirm` is added to those that change something.
+//! It is long because it is one list: a tool is a few lines here, and they are read beside each other.
 
 use std::collections::BTreeMap;
 

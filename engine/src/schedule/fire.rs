@@ -1,0 +1,98 @@
+//! What is due is fired: each tick once, whoever looks, and those that were missed as their schedule says.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering::Relaxed;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use sqlx::PgConnection;
+
+use super::{Due, Missed, Overlap, ScheduleError, is_live, load, parse, start, tick};
+use crate::database::Shelf;
+use crate::engine::{Engine, EngineError};
+use crate::start::StartError;
+
+/// At most this many missed ticks are made up for.
+const MOST_MISSED: usize = 100;
+/// A tick that is later than this was missed, if it is the only one too.
+const LATE: TimeDelta = TimeDelta::seconds(60);
+
+/// Fires what is due. Another process holding a schedule's row is doing the same work, so it is skipped.
+pub(crate) async fn fire_due(engine: &Engine, shelf: &Shelf) -> Result<(), ScheduleError> {
+    let mut session = shelf.session().await?;
+    let names = sqlx::query_scalar!(
+        "select name from engine.schedule where not paused and next_at <= (select engine.now())"
+    )
+    .fetch_all(&mut *session)
+    .await?;
+    session.commit().await?;
+    for name in names {
+        let mut tx = shelf.begin().await?;
+        // Whoever holds the row is firing it; waiting would only find it done.
+        let free =
+            sqlx::query_scalar!("select 1 from engine.schedule where name = $1 for update skip locked", name)
+                .fetch_optional(&mut *tx)
+                .await?;
+        let due = if free.is_some() { load(&mut tx, &name).await? } else { None };
+        if let Some(due) = due.filter(|due| due.next_at <= due.now) {
+            fire(engine, &mut tx, &due).await?;
+        }
+        tx.commit().await?;
+        engine.wake();
+    }
+    Ok(())
+}
+
+async fn fire(engine: &Engine, conn: &mut PgConnection, due: &Due) -> Result<(), ScheduleError> {
+    let cron = parse(&due.cron)?;
+    // The latest matter: after a long absence the oldest ticks are not even recorded.
+    let mut ticks = VecDeque::from([due.next_at]);
+    for tick in cron.after(&due.next_at).take_while(|at| *at <= due.now) {
+        if ticks.len() == MOST_MISSED {
+            ticks.pop_front();
+        }
+        ticks.push_back(tick);
+    }
+    let ticks = Vec::from(ticks);
+    let (missed, wanted) = match due.missed {
+        Missed::All => (&ticks[..0], &ticks[..]),
+        // The latest tick stands for all that were missed.
+        Missed::One => ticks.split_at(ticks.len() - 1),
+        Missed::Skip if ticks.len() > 1 || due.now - due.next_at > LATE => (&ticks[..], &ticks[..0]),
+        Missed::Skip => (&ticks[..0], &ticks[..]),
+    };
+    for nominal in missed {
+        tick(conn, due, *nominal, None, "missed").await?;
+    }
+    for nominal in wanted {
+        let live = is_live(conn, due).await?;
+        if live && due.overlap == Overlap::Queue {
+            // It stays due until the run before it has ended.
+            return wait_until(conn, due, *nominal).await;
+        }
+        if live {
+            tick(conn, due, *nominal, None, "skipped_overlap").await?;
+        } else {
+            let correlation = format!("schedule:{}:{}", due.name, nominal.timestamp());
+            match start(engine, conn, due, *nominal, "fired", &correlation).await {
+                Ok(_) => {
+                    engine.stats().schedules_fired.fetch_add(1, Relaxed);
+                }
+                Err(StartError::Engine(EngineError::Database(error))) => {
+                    return Err(error.into());
+                }
+                // It stays due.
+                Err(StartError::Pressure) => return Err(ScheduleError::Pressure),
+                // Too much is waiting already: this tick is lost, and says so.
+                Err(_) => tick(conn, due, *nominal, None, "missed").await?,
+            }
+        }
+    }
+    wait_until(conn, due, cron.after(&due.now).next().unwrap_or(DateTime::<Utc>::MAX_UTC)).await
+}
+
+async fn wait_until(conn: &mut PgConnection, due: &Due, next: DateTime<Utc>) -> Result<(), ScheduleError> {
+    sqlx::query!("update engine.schedule set next_at = $2 where name = $1", due.name, next)
+        .execute(conn)
+        .await?;
+    Ok(())
+}
