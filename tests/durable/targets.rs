@@ -130,7 +130,7 @@ async fn a_successor_that_was_paused_and_resumed_still_waits_for_its_turn() {
     let deploy = story.start_as([hold("a"), Do::Wait(HOUR)], on("x")).await.unwrap();
     story.until(deploy.id, &[RunState::Waiting]).await;
     let removal = story.start_as([touch("gone")], taking_over("x")).await.unwrap();
-    story.until(deploy.id, &[RunState::Compensating]).await;
+    story.until_step(deploy.id, "a", "compensating").await;
     for act in ["pause", "resume", "pause", "retry"] {
         story.ask(act, removal.id).await.unwrap();
     }
