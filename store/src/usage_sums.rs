@@ -87,7 +87,14 @@ pub async fn list(
     stretch: Stretch,
 ) -> sqlx::Result<Vec<UnitSum>> {
     let Some(filter) = page(conn, filter, width, stretch).await? else { return Ok(Vec::new()) };
-    let mut query = QueryBuilder::new("with used as (");
+    // Read through an array, of which the planner expects ten: what it knows of the table is often from before a rollup, and it
+    // would join every window there is with the few that are open.
+    let mut query = QueryBuilder::new(
+        "with open as materialized (
+             select o.* from (select array_agg(o.window_start) as starts, array_agg(o.window_end) as ends from open_windows o",
+    );
+    Filter { instance: None, source: None, ..filter.clone() }.narrow(&mut query, "o", "window_start");
+    query.push(") a cross join lateral unnest(a.starts, a.ends) o (window_start, window_end)), used as (");
     columns(&mut query, width, by, "h", "hour");
     query.push(", h.quantity, h.unpriced, h.amount_minor, false as open from usage_hours h");
     let (hours, pieces) = cut(&filter);
@@ -109,15 +116,16 @@ pub async fn list(
         piece.narrow(&mut query, "e", "window_start");
         query.push(" and e.kind = 'adjustment'");
     }
+    let whenever = Filter { from: None, to: None, ..filter };
     query.push(" union all ");
     columns(&mut query, width, by, "r", "window_start");
-    query.push(", r.quantity, 0, 0, true from open_windows o join usage_records r using (project_id, window_start, window_end)");
-    filter.narrow(&mut query, "r", "window_start");
+    query.push(", r.quantity, 0, 0, true from open o join usage_records r using (window_start, window_end)");
+    whenever.narrow(&mut query, "r", "window_start");
     // An open window that was rated before is in its hour already.
     query.push(" union all ");
     columns(&mut query, width, by, "u", "window_start");
-    query.push(", -u.quantity, 0, 0, true from open_windows o join usage_windows u using (project_id, window_start, window_end)");
-    filter.narrow(&mut query, "u", "window_start");
+    query.push(", -u.quantity, 0, 0, true from open o join usage_windows u using (window_start, window_end)");
+    whenever.narrow(&mut query, "u", "window_start");
     query.push(") select start, start + ('1 ' || ").push_bind(width.as_str()).push(
         ")::interval as stop, usage_source, app_instance_id, allocation_id, app_slug, usage_unit,
             sum(quantity)::bigint as quantity, sum(amount_minor)::bigint as amount_minor,
@@ -137,7 +145,9 @@ async fn page(
     width: Width,
     stretch: Stretch,
 ) -> sqlx::Result<Option<Filter>> {
-    let mut query = QueryBuilder::new("with recursive page (start, number) as (select ");
+    let mut query = QueryBuilder::new("with recursive open as materialized (");
+    open(&mut query, filter);
+    query.push("), page (start, number) as (select ");
     next(&mut query, filter, width, |query| match stretch.after {
         Some(after) => {
             query.push_bind(after).push(" + ('1 ' || ").push_bind(width.as_str()).push(")::interval");
@@ -179,17 +189,22 @@ fn next(
         query.push(" and u.window_start >= ");
         moment(query);
     }
-    // Every open window holds something; of one instance or source, a look into each is needed, up to the first.
-    query.push("), (select o.window_start from open_windows o");
-    Filter { instance: None, source: None, ..filter.clone() }.narrow(query, "o", "window_start");
-    query.push(" and o.window_start >= ");
+    query.push("), (select o.window_start from open o where o.window_start >= ");
     moment(query);
+    query.push(" limit 1)), 'UTC')");
+}
+
+/// The open windows in which anything of this was used, the first first. Every one holds something; of one instance or source,
+/// a look into each is needed, which is taken once it is reached.
+fn open(query: &mut QueryBuilder<Postgres>, filter: &Filter) {
+    query.push("select o.window_start from (select o.window_start, o.window_end from open_windows o");
+    Filter { instance: None, source: None, ..filter.clone() }.narrow(query, "o", "window_start");
+    query.push(" order by o.window_start offset 0) o");
     if filter.instance.is_some() || filter.source.is_some() {
-        query.push(" and exists (select from usage_records r");
+        query.push(" cross join lateral (select from usage_records r");
         Filter { from: None, to: None, ..filter.clone() }.narrow(query, "r", "window_start");
-        query.push(" and (r.window_start, r.window_end) = (o.window_start, o.window_end))");
+        query.push(" and (r.window_start, r.window_end) = (o.window_start, o.window_end) limit 1) r");
     }
-    query.push(" order by o.window_start limit 1)), 'UTC')");
 }
 
 /// The hours that lie wholly within what is asked for, and the pieces of hours before and after them.
