@@ -119,17 +119,18 @@ impl Admission {
         }
     }
 
-    /// A drive ended and gave its place back. Counts that were read just now may have seen that: its place must not be taken off
-    /// twice, or the cap is passed. Left on, it only sends the next start through the admitter.
+    /// A drive ended and gave its place back. Counts that were read just now may have seen that: a project's place must not be
+    /// taken off twice, or its cap is passed. Left on, it only sends the next start through the admitter. The window is no
+    /// promise to anybody, so of all places it is taken off in any case: left on, a busy process would take itself for crowded.
     pub(crate) fn freed(&self, project: Uuid) {
         let was_full = self.with(|c| {
             let cap = c.cap_of(project, self.cap);
             let was_full = c.total >= c.window || c.by_project.get(&project).is_some_and(|n| *n >= cap);
-            if c.read.is_none_or(|at| at.elapsed() >= JUST_NOW) {
-                c.total = (c.total - 1).max(0);
-                if let Some(used) = c.by_project.get_mut(&project) {
-                    *used = (*used - 1).max(0);
-                }
+            c.total = (c.total - 1).max(0);
+            if c.read.is_none_or(|at| at.elapsed() >= JUST_NOW)
+                && let Some(used) = c.by_project.get_mut(&project)
+            {
+                *used = (*used - 1).max(0);
             }
             was_full
         });
