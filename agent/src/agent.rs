@@ -25,7 +25,7 @@ use crate::home::{Home, HomeFault};
 use crate::journal::{Journal, JournalFault, Verdict};
 use crate::platform::{Now, Platform, PlatformFault};
 use crate::relay::Relay;
-use crate::report;
+use crate::report::{self, Meter};
 use crate::update::Updater;
 use crate::watch::Watch;
 
@@ -91,6 +91,7 @@ struct Inner<D> {
     relay: Relay,
     updater: Updater,
     watch: Watch,
+    meter: Meter,
     /// Looks at the engine take turns, so that the later one has the higher number.
     looks: Turn<()>,
     journal: Journal,
@@ -113,7 +114,7 @@ impl<D: Driver> Agent<D> {
         let updater = Updater::new(home.clone(), settings.program.clone());
         let platform = Platform::new(identity, key.clone(), Arc::clone(&now))?;
         let (driver, keyring, hands) = (Arc::new(driver), Mutex::new(keyring), Hands::default());
-        let (watch, looks) = (Watch::default(), Turn::default());
+        let (watch, meter, looks) = (Watch::default(), Meter::default(), Turn::default());
         let inner = Inner {
             driver,
             home,
@@ -122,6 +123,7 @@ impl<D: Driver> Agent<D> {
             relay,
             updater,
             watch,
+            meter,
             looks,
             journal,
             keyring,
@@ -336,6 +338,9 @@ impl<D: Driver> Inner<D> {
             if let Err(fault) = self.relay.follow(&*self.driver).await {
                 tracing::warn!(%fault, "not every instance can reach the platform");
             }
+            if let Err(fault) = self.meter.measure(&*self.driver).await {
+                tracing::debug!(%fault, "what workloads use cannot be measured");
+            }
             every = self.report().await.unwrap_or(every);
             tokio::select! {
                 () = sleep(every) => {}
@@ -347,7 +352,8 @@ impl<D: Driver> Inner<D> {
     /// Tells what is there and how it is. Answers when to tell again, if the platform heard it.
     async fn report(&self) -> Option<Duration> {
         let _look = self.looks.lock().await;
-        let told = report::heartbeat(&self.driver, &self.watch, &self.journal, &self.settings.agent_version);
+        let version = &self.settings.agent_version;
+        let told = report::heartbeat(&self.driver, &self.watch, &self.meter, &self.journal, version);
         let beat = told.await.inspect_err(|fault| tracing::warn!(%fault, "the engine cannot be looked at"));
         let heard = self.platform.heartbeat(&beat.ok()?).await;
         let answer = heard.inspect_err(|fault| tracing::warn!(%fault, "the heartbeat was not heard")).ok()?;
