@@ -139,7 +139,7 @@ async fn what_one_process_accepts_another_drives_with_a_pooler_before_the_databa
         assert!(status.success(), "{said}");
     }
     let mut conn = split.database.pool().acquire().await.unwrap();
-    assert_eq!(engine::check_invariants(&mut conn, None).await.unwrap(), []);
+    assert_eq!(engine::check_invariants(&mut conn).await.unwrap(), []);
     drop(conn);
     split.database.drop().await;
 }

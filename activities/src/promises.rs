@@ -3,8 +3,7 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
-use engine::{Activity, Call, Fault, Violation};
+use engine::{Activity, Call, Fault, Look, Violation};
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
@@ -36,10 +35,10 @@ impl Activity for CheckPromises {
 /// What the platform promises besides, for the engine to look at with its own.
 pub fn of_the_platform(
     conn: &mut PgConnection,
-    since: Option<DateTime<Utc>>,
+    look: Option<Look>,
 ) -> BoxFuture<'_, sqlx::Result<Vec<Violation>>> {
     Box::pin(async move {
-        let broken = store::promises::check(conn, since).await?;
+        let broken = store::promises::check(conn, look.map(|look| (look.since, look.turn))).await?;
         let seen = |Broken { promise, subject, detail }: Broken| Violation {
             promise,
             run_id: None,

@@ -141,6 +141,24 @@ pub struct WorkflowRunDetail {
     /// How many earlier steps are left out.
     #[serde(default)]
     pub steps_left_out: i64,
+    /// What arrived when the run no longer waited for it: the last 100.
+    #[serde(default)]
+    pub late_signals: Vec<LateSignal>,
+    /// How many there are.
+    #[serde(default)]
+    pub late_signals_total: i64,
+}
+
+/// An answer from outside that came after the run had given up waiting for it, or had ended. It changed nothing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LateSignal {
+    /// The wait it was meant for.
+    pub name: String,
+    /// By which a repetition is known.
+    pub key: String,
+    /// Redacted.
+    pub payload: Value,
+    pub received_at: DateTime<Utc>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -163,6 +181,8 @@ pub struct Step {
     pub error: Option<Value>,
     pub worker: Option<String>,
     pub correlation_id: Option<String>,
+    #[serde(default)]
+    pub trace_id: Option<String>,
     pub started_at: Option<DateTime<Utc>>,
     pub deadline_at: Option<DateTime<Utc>>,
     pub finished_at: Option<DateTime<Utc>>,

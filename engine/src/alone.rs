@@ -10,7 +10,7 @@ use sqlx::PgConnection;
 use tracing::warn;
 use uuid::Uuid;
 
-use crate::checkpoint::{self, Checkpoint, Entries, Fate, Moved, is_fence};
+use crate::checkpoint::{self, Checkpoint, Entries, Moved, is_fence};
 use crate::committer::Verdict;
 use crate::core::Core;
 use crate::database::{is_contention, is_outage};
@@ -134,7 +134,6 @@ pub(crate) async fn read_back(core: &Core, seq: i32, token: Uuid) -> Option<Opti
 }
 
 async fn why_unmoved(core: &Core, checkpoint: &Checkpoint) -> Verdict {
-    let Fate::Rest(rest) = &checkpoint.fate else { return Verdict::Fenced };
     let row = async {
         let mut session = core.engine.db.drives.session().await?;
         let row = sqlx::query!("select epoch, owner, signals from engine.run where id = $1", core.run)
@@ -147,7 +146,7 @@ async fn why_unmoved(core: &Core, checkpoint: &Checkpoint) -> Verdict {
         Ok(Some(r))
             if r.epoch == checkpoint.epoch
                 && r.owner == Some(core.owner)
-                && rest.seen.is_some_and(|seen| seen != r.signals) =>
+                && checkpoint.seen.is_some_and(|seen| seen != r.signals) =>
         {
             Verdict::SignalsMoved
         }

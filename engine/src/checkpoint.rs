@@ -1,7 +1,7 @@
 //! A checkpoint is one guarded write: "step N done" and "step N+1 intended" together, or a run coming to rest.
 //!
-//! The guard is (owner, epoch) on the run's row, the position in the journal and, when the run goes to rest on a signal,
-//! the number of signals it had seen. A guard that does not hold means the driver lost the run and must stop at once.
+//! The guard is (owner, epoch) on the run's row, the position in the journal and, when the run goes to rest on a signal or
+//! gives up waiting for it, the number of signals it had seen. A guard that does not hold means the driver lost the run and must stop at once.
 
 mod batch;
 mod one;
@@ -24,6 +24,8 @@ pub(crate) struct Checkpoint {
     /// Tells this write from any other when the connection dies between COMMIT and its answer.
     pub(crate) token: Uuid,
     pub(crate) fate: Fate,
+    /// Write only if no signal came since the driver looked: how many there were.
+    pub(crate) seen: Option<i32>,
     pub(crate) pivot: bool,
     /// When the step begun here counts as lost.
     pub(crate) deadline_at: Option<DateTime<Utc>>,
@@ -53,15 +55,13 @@ pub(crate) struct Rest {
     pub(crate) cause: Option<Cause>,
     pub(crate) detail: Option<String>,
     pub(crate) wake_at: Option<DateTime<Utc>>,
-    /// Rest only if no signal came since the driver looked.
-    pub(crate) seen: Option<i32>,
     pub(crate) clears_request: bool,
     pub(crate) error: Option<String>,
 }
 
 impl Rest {
     pub(crate) fn new(state: RunState, cause: Option<Cause>) -> Rest {
-        Rest { state, cause, detail: None, wake_at: None, seen: None, clears_request: false, error: None }
+        Rest { state, cause, detail: None, wake_at: None, clears_request: false, error: None }
     }
 }
 
@@ -108,7 +108,8 @@ impl Checkpoint {
     /// Nothing but the journal changes.
     pub(crate) fn goes_on(&self) -> bool {
         let Entries { failures, taken, .. } = &self.entries;
-        matches!(self.fate, Fate::GoOn) && !self.pivot && failures.is_empty() && taken.is_empty()
+        let plain = matches!(self.fate, Fate::GoOn) && !self.pivot && self.seen.is_none();
+        plain && failures.is_empty() && taken.is_empty()
     }
 
     /// The run ends, and neither the queue nor the histories of tries and signals have anything to learn from it.
@@ -116,7 +117,7 @@ impl Checkpoint {
         let Entries { failures, taken, .. } = &self.entries;
         match &self.fate {
             Fate::Finish { state, output, error }
-                if self.job.is_none() && failures.is_empty() && taken.is_empty() =>
+                if self.job.is_none() && self.seen.is_none() && failures.is_empty() && taken.is_empty() =>
             {
                 Some(one::End { state: *state, output: output.as_deref(), error: error.as_deref() })
             }

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 use uuid::Uuid;
 
-use crate::checkpoint::{self, Checkpoint, Fate, Moved, is_fence};
+use crate::checkpoint::{self, Checkpoint, Moved, is_fence};
 use crate::claim::{self, Claimed, Wanted};
 use crate::database::{Database, is_contention, is_outage, is_timeout};
 use crate::ferry::Ferries;
@@ -315,7 +315,7 @@ impl Lane {
                 Some(row) if row.token == Some(checkpoint.token) => {
                     let _ = reply.send(Verdict::Moved(row.moved.clone()));
                 }
-                Some(row) if ours && looked_at(&checkpoint).is_some_and(|seen| seen != row.moved.signals) => {
+                Some(row) if ours && checkpoint.seen.is_some_and(|seen| seen != row.moved.signals) => {
                     let _ = reply.send(Verdict::SignalsMoved);
                 }
                 Some(_) if ours => unwritten.push((checkpoint, reply)),
@@ -381,11 +381,4 @@ struct Standing {
     owner: Option<Uuid>,
     token: Option<Uuid>,
     moved: Moved,
-}
-
-fn looked_at(checkpoint: &Checkpoint) -> Option<i32> {
-    match &checkpoint.fate {
-        Fate::Rest(rest) => rest.seen,
-        _ => None,
-    }
 }

@@ -296,6 +296,7 @@ impl Core {
             seq: self.seq,
             token: Uuid::new_v4(),
             fate,
+            seen: None,
             pivot: self.pivot_due,
             deadline_at,
             job: self.job.clone(),

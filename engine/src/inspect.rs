@@ -20,7 +20,7 @@ use uuid::Uuid;
 use crate::state::{Cause, RunState};
 
 pub use counts::{LiveCount, QueueCount, counts, queue};
-pub use detail::{AttemptView, RunDetail, StepView, run};
+pub use detail::{AttemptView, LateSignal, RunDetail, StepView, run};
 pub use lock::lock;
 pub use processes::{NeededKind, Process, needed_kinds, processes, queue_is_quiet};
 pub use pulse::{Pulse, pulse};

@@ -1,9 +1,9 @@
 //! One checker for the engine's promises, and with it whatever its host has promised besides. Tests run it after every
-//! story, production each minute over what changed since the last time and in full every night. An empty answer means every
-//! promise holds.
+//! story, production each minute over what changed since the last time, with some that stand still besides, and in full
+//! every night. An empty answer means every promise holds.
 
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use futures::future::BoxFuture;
@@ -21,9 +21,21 @@ pub struct Violation {
     pub detail: String,
 }
 
-/// Looks for promises broken beside the runs; with a time, among what changed since.
+/// What is looked at in between: not everything, but in the end every one.
+#[derive(Debug, Clone, Copy)]
+pub struct Look {
+    /// What changed after this.
+    pub since: DateTime<Utc>,
+    /// Of what stands still, the part that has its turn: from 0 up to 1024.
+    pub turn: i32,
+    /// Of the runs that stand still, those after this one have it.
+    after: Uuid,
+    bite: i64,
+}
+
+/// Looks for promises broken beside the runs; everywhere, unless it is told where.
 pub type AlsoPromised =
-    for<'c> fn(&'c mut PgConnection, Option<DateTime<Utc>>) -> BoxFuture<'c, sqlx::Result<Vec<Violation>>>;
+    for<'c> fn(&'c mut PgConnection, Option<Look>) -> BoxFuture<'c, sqlx::Result<Vec<Violation>>>;
 
 impl Engine {
     /// From here on this is looked at wherever the engine's own promises are.
@@ -50,30 +62,93 @@ impl Engine {
     }
 }
 
-/// The check of what changed since the last one, which every process repeats each minute. Answers when this one was.
-pub(crate) async fn watch(
-    engine: &Inner,
-    shelf: &Shelf,
+/// The most that a statement of the look in between may take.
+const WITHIN: Duration = Duration::from_millis(200);
+/// Runs whose journals one look reads, of each sort: as many as its time allows.
+const BITES: std::ops::RangeInclusive<i64> = 10..=200;
+const TURNS: i32 = 1024;
+
+/// The look in between, which every process repeats each minute.
+pub(crate) struct Watch {
     last: Option<DateTime<Utc>>,
-) -> sqlx::Result<DateTime<Utc>> {
-    let mut tx = shelf.begin().await?;
-    let now = sqlx::query_scalar!(r#"select engine.now() as "now!""#).fetch_one(&mut *tx).await?;
-    // What was under way during the last look may have been committed behind its back.
-    let since = last.unwrap_or(now - TimeDelta::minutes(1)) - TimeDelta::seconds(30);
-    let broken = check_all(engine, &mut tx, Some(since)).await?;
-    tx.commit().await?;
-    tell(engine, &broken);
-    Ok(now)
+    turn: i32,
+    bite: i64,
+}
+
+impl Watch {
+    pub(crate) fn new() -> Watch {
+        Watch { last: None, turn: rand::random_range(0..TURNS), bite: 100 }
+    }
+
+    /// One look. It never takes long: where the database is slow, the next one looks at less.
+    pub(crate) async fn look(&mut self, engine: &Inner, shelf: &Shelf) -> sqlx::Result<()> {
+        let began = Instant::now();
+        match self.try_look(engine, shelf).await {
+            Ok(now) => self.last = Some(now),
+            Err(error) if is_out_of_time(&error) => {
+                self.bite = (self.bite / 2).max(*BITES.start());
+                return Err(error);
+            }
+            Err(error) => return Err(error),
+        }
+        if began.elapsed() < WITHIN / 4 {
+            self.bite = (self.bite * 2).min(*BITES.end());
+        }
+        Ok(())
+    }
+
+    async fn try_look(&mut self, engine: &Inner, shelf: &Shelf) -> sqlx::Result<DateTime<Utc>> {
+        let mut tx = shelf.begin().await?;
+        let limit = WITHIN.as_millis().to_string();
+        let now = sqlx::query_scalar!(
+            r#"select engine.now() as "now!" from (select set_config('statement_timeout', $1, true)) limited"#,
+            limit
+        )
+        .fetch_one(&mut *tx)
+        .await?;
+        self.turn = (self.turn + 1) % TURNS;
+        let look = Look {
+            // What was under way during the last look may have been committed behind its back.
+            since: self.last.unwrap_or(now - TimeDelta::minutes(1)) - TimeDelta::seconds(30),
+            turn: self.turn,
+            after: next_turn(&mut tx, self.bite).await?,
+            bite: self.bite,
+        };
+        let broken = check_all(engine, &mut tx, Some(look)).await?;
+        tx.commit().await?;
+        tell(engine, &broken);
+        Ok(now)
+    }
+}
+
+/// After which run those come that have their turn now. The next look, whoever's it is, goes on behind them; whoever finds
+/// another one looking leaves them to it.
+async fn next_turn(conn: &mut PgConnection, bite: i64) -> sqlx::Result<Uuid> {
+    let after = sqlx::query_scalar!(
+        r#"with last as (select after from engine.look for update skip locked),
+               turn as (select id from engine.run where id > (select after from last) order by id limit $1)
+           update engine.look set after = case when (select count(*) from turn) < $1 then '00000000-0000-0000-0000-000000000000'
+                                               else (select id from turn order by id desc limit 1) end
+           where exists (select from last) returning (select after from last) as "after!""#,
+        bite
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(after.unwrap_or(Uuid::max()))
+}
+
+fn is_out_of_time(error: &sqlx::Error) -> bool {
+    error.as_database_error().and_then(|error| error.code()).is_some_and(|code| code == "57014")
 }
 
 pub(crate) async fn check_all(
     engine: &Inner,
     conn: &mut PgConnection,
-    since: Option<DateTime<Utc>>,
+    look: Option<Look>,
 ) -> sqlx::Result<Vec<Violation>> {
-    let mut broken = check_invariants(&mut *conn, since).await?;
-    if let Some(check) = engine.also_promised.get() {
-        broken.extend(check(conn, since).await?);
+    let mut broken = check(&mut *conn, look).await?;
+    if let Some(also) = engine.also_promised.get() {
+        broken.extend(also(conn, look).await?);
     }
     Ok(broken)
 }
@@ -86,10 +161,13 @@ fn tell(engine: &Inner, broken: &[Violation]) {
     }
 }
 
-/// With `since`, only runs that live or ended after that time are looked at.
-pub async fn check_invariants(
-    conn: &mut PgConnection,
-    since: Option<DateTime<Utc>>,
-) -> sqlx::Result<Vec<Violation>> {
-    sqlx::query_file_as!(Violation, "queries/invariants.sql", since).fetch_all(conn).await
+/// Of every run there is.
+pub async fn check_invariants(conn: &mut PgConnection) -> sqlx::Result<Vec<Violation>> {
+    check(conn, None).await
+}
+
+async fn check(conn: &mut PgConnection, look: Option<Look>) -> sqlx::Result<Vec<Violation>> {
+    let (since, bite) = (look.map(|look| look.since), look.map(|look| look.bite));
+    let after = look.map(|look| look.after);
+    sqlx::query_file_as!(Violation, "queries/invariants.sql", since, bite, after).fetch_all(conn).await
 }

@@ -54,7 +54,7 @@ pub use engine::{Engine, EngineError, RunChange, RunHandle};
 pub use failpoint::{Faults, Point, Strike};
 pub use fault::{Fault, Halt, Reason};
 pub use intake::setup_queue;
-pub use invariants::{AlsoPromised, Violation, check_invariants};
+pub use invariants::{AlsoPromised, Look, Violation, check_invariants};
 pub use operate::{Asker, OperateError, allowed_actions};
 pub use pool::Pool;
 pub use registry::{Kind, NotAgain, OnExhausted, PlannedStep, Registry, Workflow};

@@ -6,6 +6,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::admission;
+use crate::database::Shelf;
 use crate::engine::{Engine, EngineError, Inner};
 use crate::payload;
 
@@ -15,7 +16,7 @@ pub enum Signalled {
     Kept,
     /// The same dedupe key came before.
     Duplicate,
-    /// The run ended, or gave up waiting for this: stored as evidence for the reconciler.
+    /// The run ended, or gave up waiting for this: kept as evidence and shown with the run.
     Late,
 }
 
@@ -84,6 +85,18 @@ pub(crate) async fn deliver(
         admission::admit_or_ready(engine, conn, run, row.project_id).await?;
     }
     Ok(Some(Signalled::Kept))
+}
+
+/// What a run left that no wait of it took comes too late, now that the run has ended.
+pub(crate) async fn settle_leftovers(shelf: &Shelf) -> sqlx::Result<()> {
+    let mut tx = shelf.begin().await?;
+    sqlx::query!(
+        "update engine.signal s set state = 'late' where s.state = 'kept'
+           and exists (select from engine.run r where r.id = s.run_id and r.finished_at is not null)"
+    )
+    .execute(&mut *tx)
+    .await?;
+    tx.commit().await
 }
 
 /// Asked once the run's row is ours: what a driver journaled while we waited for it must be seen.

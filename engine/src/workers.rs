@@ -23,10 +23,11 @@ use crate::drive::{drive, drive_claimed, forget_nameless_job, let_go_unmoved};
 use crate::engine::{Engine, Inner};
 use crate::incarnation::Incarnation;
 use crate::intake::{Gate, Intake, Slot};
+use crate::invariants::Watch;
 use crate::registry::Registry;
 use crate::reins::Reins;
 use crate::start::FIRST_EPOCH;
-use crate::{admission, invariants, operate, reaper, retention, schedule};
+use crate::{admission, operate, reaper, retention, schedule, signal};
 
 /// Everything a drive needs of its process.
 pub(crate) struct Crew<E> {
@@ -340,7 +341,7 @@ fn tend_apart<E: Send + Sync + 'static>(crew: Arc<Crew<E>>) {
 async fn tend_loop<E: Send + Sync + 'static>(crew: Arc<Crew<E>>) {
     let engine = Engine { inner: Arc::clone(&crew.engine) };
     let shelf = crew.engine.db.shelf_apart();
-    let (mut round, mut checked, mut behind) = (0u32, None, false);
+    let (mut round, mut watch, mut behind) = (0u32, Watch::new(), false);
     loop {
         if let Err(error) = reaper::reap(&crew.engine, &shelf).await {
             warn!(%error, "the reaper's sweep failed");
@@ -349,9 +350,11 @@ async fn tend_loop<E: Send + Sync + 'static>(crew: Arc<Crew<E>>) {
             warn!(%error, "could not fire schedules");
         }
         if round.is_multiple_of(60) {
-            match invariants::watch(&crew.engine, &shelf, checked).await {
-                Ok(now) => checked = Some(now),
-                Err(error) => warn!(%error, "could not check the promises"),
+            if let Err(error) = signal::settle_leftovers(&shelf).await {
+                warn!(%error, "could not settle signals that nobody took");
+            }
+            if let Err(error) = watch.look(&crew.engine, &shelf).await {
+                warn!(%error, "could not check the promises");
             }
         }
         // After a long pause there is much to take away; recovery comes in between.

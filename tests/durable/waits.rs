@@ -1,12 +1,18 @@
 //! Sleeping, waiting for signals and for children: no worker is held, and no signal is lost.
 
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use engine::{RunState, Signalled};
-use serde_json::json;
+use engine::{Engine, RunState, Signalled};
+use serde_json::{Value, json};
+use sqlx::PgPool;
+use uuid::Uuid;
 
+use crate::http::{Http, project};
+use crate::lifecycle::wait_for;
+use crate::support::failing::when;
 use crate::support::slow::short_or_slow;
-use crate::support::story::Story;
+use crate::support::story::{Story, quick};
 use crate::support::world::{Do, Trouble, hold, touch};
 
 const HOUR: u64 = 3_600_000;
@@ -84,6 +90,70 @@ async fn deadline_or_signal_whichever_is_journaled_first_stands() {
         assert_eq!(ways, [if taken { "heard" } else { "silence" }], "{}", story.describe(*run).await);
         assert!(!taken || sent == Signalled::Kept, "{sent:?}");
     }
+    story.end().await;
+}
+
+/// Between the claim that the deadline brought and the checkpoint that would say so.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signal_that_comes_while_the_deadline_is_dealt_with_came_first() {
+    let sender: Arc<OnceLock<(Engine, PgPool, Uuid)>> = Arc::default();
+    let told = Arc::clone(&sender);
+    let tell_once = when(move |point| {
+        if let Some((engine, pool, run)) = told.get().filter(|_| point.place == "before-wait") {
+            wait_for(async {
+                let mut tx = pool.begin().await.unwrap();
+                engine.signal(&mut tx, *run, "word", "1", &json!("heard")).await.unwrap();
+                tx.commit().await.unwrap();
+            });
+        }
+        None
+    });
+    let story = Story::with(quick(), tell_once).await;
+    let run = story.start([Do::WaitOrNot(HOUR)]).await;
+    story.until(run, &[RunState::Waiting]).await;
+    sender.set((story.engine.clone(), story.pool.clone(), run)).ok().unwrap();
+    story.advance(Duration::from_millis(HOUR + 1)).await;
+    assert_eq!(story.ends(run).await, RunState::Succeeded);
+    let ways: Vec<String> = story.effects(run).await.into_iter().map(|(step, ..)| step).collect();
+    assert_eq!((ways, signals(&story, run).await), (vec!["heard".to_owned()], vec!["taken".to_owned()]));
+    story.end().await;
+}
+
+async fn signals(story: &Story, run: Uuid) -> Vec<String> {
+    sqlx::query_scalar("select state from engine.signal where run_id = $1")
+        .bind(run)
+        .fetch_all(&story.pool)
+        .await
+        .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_comes_too_late_is_shown_with_the_run() {
+    let story = Story::new().await;
+    let http = Http::over(&story).await;
+    let run = story.start([Do::WaitOrNot(HOUR)]).await;
+    story.until(run, &[RunState::Waiting]).await;
+    assert_eq!(story.signal(run, "unasked", "1", json!({"password": "x"})).await, Signalled::Kept);
+    let shown = async || http.get(&project(&format!("/workflows/{run}"))).await.with(200);
+    assert_eq!(shown().await["late_signals_total"], 0, "somebody may still wait for it");
+    story.advance(Duration::from_millis(HOUR + 1)).await;
+    assert_eq!(story.ends(run).await, RunState::Succeeded);
+    assert_eq!(story.signal(run, "word", "2", json!("too late")).await, Signalled::Late);
+    let run_shown = shown().await;
+    assert_eq!(run_shown["late_signals_total"], 2);
+    let late = run_shown["late_signals"].as_array().unwrap();
+    let said: Vec<(&Value, &Value)> = late.iter().map(|one| (&one["name"], &one["key"])).collect();
+    assert_eq!(said, [(&json!("unasked"), &json!("1")), (&json!("word"), &json!("2"))]);
+    assert_eq!(late[1]["payload"], "too late");
+    assert_ne!(late[0]["payload"]["password"], "x", "secrets are hidden here too");
+    story
+        .until_true(
+            "what nobody took is marked as late",
+            "select bool_and(state = 'late') and $2::text[] is not null from engine.signal where run_id = $1",
+            run,
+            &[],
+        )
+        .await;
     story.end().await;
 }
 

@@ -11,13 +11,15 @@ use crate::support::story::{Story, quick, start};
 use crate::support::world::{Do, Trouble, hold, touch};
 
 const HOUR: u64 = 3_600_000;
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_shows_its_steps_their_attempts_and_what_lies_ahead() {
     let story = Story::new().await;
     let http = Http::over(&story).await;
     story.world.trouble("b", [Trouble::Retry]);
-    let run = story.start([touch("a"), hold("b"), Do::Wait(HOUR)]).await;
+    let traced = Start { traceparent: Some(format!("00-{TRACE}-00f067aa0ba902b7-01")), ..start() };
+    let run = story.start_as([touch("a"), hold("b"), Do::Wait(HOUR)], traced).await.unwrap().id;
     story.until(run, &[RunState::Waiting]).await;
 
     let answer = http.get(&project(&format!("/workflows/{run}"))).await;
@@ -46,6 +48,12 @@ async fn a_run_shows_its_steps_their_attempts_and_what_lies_ahead() {
     assert_eq!(steps[1]["undoable"], true);
     assert_eq!(steps[1]["output"], "done b");
     assert!(steps[3]["seq"].is_null());
+    let attempt = &steps[1]["attempts"][0];
+    for (what, trace) in
+        [("run", &shown["trace_id"]), ("step", &steps[1]["trace_id"]), ("attempt", &attempt["trace_id"])]
+    {
+        assert_eq!(trace, TRACE, "{what}");
+    }
     story.end().await;
 }
 

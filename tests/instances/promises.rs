@@ -33,14 +33,42 @@ async fn every_promise_of_the_platform_can_be_found_broken() {
         "insert into engine.act (id, run_id, act, actor, correlation_id)
          select gen_random_uuid(), '{run}', 'pause', id::text, 'never audited' from users limit 1"
     );
+    let scheduled = Uuid::now_v7();
+    let schedule = format!(
+        "insert into engine.act (id, schedule, act, actor, correlation_id)
+         select '{scheduled}', 'rollup', 'pause', id::text, 'never audited' from users limit 1"
+    );
+    let told_again = format!(
+        "insert into outbox (id, project_id, org_id, type, subject, data, correlation_id)
+         select gen_random_uuid(), project_id, org_id, type, subject, data, correlation_id from outbox
+         where subject = '{one}' and type = 'apps.instance.requested'"
+    );
+    let one_id = async |sql: &'static str| -> Uuid {
+        sqlx::query_scalar(sql).fetch_one(&platform.story.pool).await.unwrap()
+    };
+    let version = one_id("select id from app_versions where status = 'active' order by id limit 1").await;
+    let node = one_id("select id from nodes limit 1").await;
     for (promise, subject, broken_by) in [
         ("P4", one, take(one, -1)),
         ("P4", one, take(one, 2)),
         ("P4", one.min(other), format!("{}; {}", take(one, 1), take(other, 1))),
         ("P4", one.min(other), format!("{}; {}", gpu(one), gpu(other))),
         ("P8", one, format!("update app_instances set status = 'decommissioned' where id = '{one}'")),
+        ("P8", one, format!("update engine.run set state = 'compensated' where id = '{run}'")),
         ("P9", one, format!("delete from outbox where subject = '{one}'")),
+        ("P9", one, format!("update app_instances set status = 'upgrading' where id = '{one}'")),
+        ("P9", one, told_again),
+        (
+            "P9",
+            version,
+            format!("update app_versions set status = 'retired', canary = null where id = '{version}'"),
+        ),
         ("P10", run, act),
+        ("P10", scheduled, schedule),
+        ("P10", one, "delete from audit".into()),
+        ("P10", version, "delete from audit".into()),
+        ("P10", node, format!("delete from audit where target = 'node:{node}'")),
+        ("P10", allocation, "delete from audit where target like 'allocation:%'".into()),
     ] {
         let mut tx = platform.story.pool.begin().await.unwrap();
         sqlx::raw_sql("set local session_replication_role = replica").execute(&mut *tx).await.unwrap();

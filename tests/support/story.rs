@@ -280,7 +280,7 @@ impl Story {
 
     pub async fn check(&self) {
         let mut conn = self.pool.acquire().await.expect("a connection");
-        let broken = engine::check_invariants(&mut conn, None).await.expect("the checker runs");
+        let broken = engine::check_invariants(&mut conn).await.expect("the checker runs");
         assert!(broken.is_empty(), "promises broken: {broken:#?}");
         let broken = store::promises::check(&mut conn, None).await.expect("the checker runs");
         assert!(broken.is_empty(), "promises broken: {broken:#?}");

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use api_types::{
-    Attempt, AttemptOutcome, RunStatus, Step, StepKind, StepState, StuckCause, StuckCode, WorkflowHandle,
-    WorkflowRun, WorkflowRunDetail,
+    Attempt, AttemptOutcome, LateSignal, RunStatus, Step, StepKind, StepState, StuckCause, StuckCode,
+    WorkflowHandle, WorkflowRun, WorkflowRunDetail,
 };
 use domain::Scope;
 use domain::redact::redacted;
@@ -59,6 +59,8 @@ pub(crate) fn detail(detail: RunDetail, kinds: &[Kind]) -> WorkflowRunDetail {
         output: detail.output.map(redacted),
         steps: detail.steps.into_iter().map(step).chain(ahead).collect(),
         steps_left_out: detail.steps_left_out,
+        late_signals: detail.late_signals.into_iter().map(late_signal).collect(),
+        late_signals_total: detail.late_signals_total,
     }
 }
 
@@ -98,6 +100,7 @@ fn planned(step: &PlannedStep, never: bool) -> Step {
         error: None,
         worker: None,
         correlation_id: None,
+        trace_id: None,
         started_at: None,
         deadline_at: None,
         finished_at: None,
@@ -120,11 +123,17 @@ fn step(view: StepView) -> Step {
         error: view.error,
         worker: view.worker,
         correlation_id: Some(view.correlation_id),
+        trace_id: view.trace_id,
         started_at: Some(view.started_at),
         deadline_at: view.deadline_at,
         finished_at: view.finished_at,
         attempts: view.attempts.into_iter().map(attempt).collect(),
     }
+}
+
+fn late_signal(view: engine::inspect::LateSignal) -> LateSignal {
+    let engine::inspect::LateSignal { name, key, payload, at } = view;
+    LateSignal { name, key, payload: redacted(payload), received_at: at }
 }
 
 fn attempt(view: AttemptView) -> Attempt {

@@ -80,7 +80,7 @@ async fn writing_transactions(pool: &PgPool) -> Result<i64, Failure> {
 /// P1–P10, and that what the runs were to do is done exactly once: every run, step, attempt and effect is there.
 async fn check_promises(pool: &PgPool, runs: u64) -> Result<(), Failure> {
     let mut conn = pool.acquire().await?;
-    let broken = engine::check_invariants(&mut conn, None).await?;
+    let broken = engine::check_invariants(&mut conn).await?;
     if let Some(first) = broken.first() {
         return Err(Failure::Broken(format!("{} times, first {first:?}", broken.len())));
     }

@@ -113,7 +113,7 @@ impl<'a> Fates<'a> {
         self.wake_at.push(rest.and_then(|r| r.wake_at));
         self.cause.push(rest.and_then(|r| r.cause).map(Cause::as_str));
         self.detail.push(rest.and_then(|r| r.detail.as_deref()));
-        self.seen.push(rest.and_then(|r| r.seen));
+        self.seen.push(c.seen);
         self.pivot.push(c.pivot);
         self.output.push(output);
         self.error.push(error);

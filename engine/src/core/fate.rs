@@ -169,14 +169,14 @@ impl Core {
     }
 
     /// Comes to rest unless a signal arrived meanwhile; then `Ok` says: look again.
-    pub(crate) async fn rest_unless_signalled(&mut self, mut rest: Rest, id: &StepId) -> Result<(), Halt> {
+    pub(crate) async fn rest_unless_signalled(&mut self, rest: Rest, id: &StepId) -> Result<(), Halt> {
         if self.signals_known != self.signals_seen {
             return self.reload_signals().await;
         }
-        rest.seen = Some(self.signals_seen);
         self.point(id, false, "before-rest")?;
         let held = self.held.clone();
-        let checkpoint = self.draft(Fate::Rest(Box::new(rest)), None);
+        let mut checkpoint = self.draft(Fate::Rest(Box::new(rest)), None);
+        checkpoint.seen = Some(self.signals_seen);
         match self.submit(checkpoint).await? {
             Some(_) => {
                 self.point(id, false, "after-rest")?;
@@ -187,6 +187,30 @@ impl Core {
                 self.reload_signals().await
             }
         }
+    }
+
+    /// Journals that a wait ended by its deadline, unless a signal arrived meanwhile: that came first, and `false` says to
+    /// look again.
+    pub(crate) async fn give_up_unless_signalled(
+        &mut self,
+        id: &StepId,
+        outcome: &str,
+    ) -> Result<bool, Halt> {
+        if self.signals_known == self.signals_seen {
+            let (entry, held) = (self.journal.get(id).cloned(), self.held.clone());
+            self.note(id, StepState::Failed, Some(outcome.to_owned()), None);
+            let mut checkpoint = self.draft(Fate::GoOn, None);
+            checkpoint.seen = Some(self.signals_seen);
+            if self.submit(checkpoint).await?.is_some() {
+                return Ok(true);
+            }
+            self.held = held;
+            if let (Some(now), Some(entry)) = (self.journal.get_mut(id), entry) {
+                *now = entry;
+            }
+        }
+        self.reload_signals().await?;
+        Ok(false)
     }
 
     async fn reload_signals(&mut self) -> Result<(), Halt> {

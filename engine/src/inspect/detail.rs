@@ -19,11 +19,26 @@ pub struct RunDetail {
     pub steps: Vec<StepView>,
     /// How many earlier ones are left out.
     pub steps_left_out: i64,
+    /// Signals that came when nobody waited for them any more, the last [`MOST_LATE`], oldest first.
+    pub late_signals: Vec<LateSignal>,
+    /// How many there are.
+    pub late_signals_total: i64,
+}
+
+#[derive(Debug, Clone)]
+pub struct LateSignal {
+    /// The wait it was meant for.
+    pub name: String,
+    /// By which a repetition is known.
+    pub key: String,
+    pub payload: Value,
+    pub at: DateTime<Utc>,
 }
 
 /// As many steps, and as many tries of them, as one look at a run reads.
 const MOST_STEPS: i64 = 500;
 const MOST_TRIES: i64 = 2_000;
+const MOST_LATE: i64 = 100;
 
 #[derive(Debug, Clone)]
 pub struct StepView {
@@ -40,6 +55,7 @@ pub struct StepView {
     pub error: Option<Value>,
     pub worker: Option<String>,
     pub correlation_id: String,
+    pub trace_id: Option<String>,
     pub started_at: DateTime<Utc>,
     pub deadline_at: Option<DateTime<Utc>>,
     pub finished_at: Option<DateTime<Utc>>,
@@ -72,14 +88,16 @@ pub async fn run(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<RunDe
     for step in &mut steps {
         step.attempts = attempts.remove(&(step.name.clone(), step.key.clone())).unwrap_or_default();
     }
-    Ok(Some(RunDetail { run, input: payload.input, output: payload.output, steps, steps_left_out }))
+    let (late_signals, late_signals_total) = late_signals(conn, id).await?;
+    let (input, output) = (payload.input, payload.output);
+    Ok(Some(RunDetail { run, input, output, steps, steps_left_out, late_signals, late_signals_total }))
 }
 
 async fn steps(conn: &mut PgConnection, run: Uuid) -> sqlx::Result<(Vec<StepView>, i64)> {
     let rows = sqlx::query!(
         r#"select step.name as "name!", step.key as "key!", step.seq as "seq!", step.op as "op!", step.state as "state!",
                   step.undoable as "undoable!", step.attempt as "attempt!", step.undo_attempt as "undo_attempt!",
-                  step.input, step.output, step.error, step.correlation_id as "correlation_id!",
+                  step.input, step.output, step.error, step.correlation_id as "correlation_id!", step.trace_id,
                   step.started_at as "started_at!", step.deadline_at,
                   step.finished_at, worker.name as "worker?", count(*) over () as "all!"
            from engine.steps_of($1) step left join engine.incarnation worker on worker.id = step.worker
@@ -108,6 +126,7 @@ async fn steps(conn: &mut PgConnection, run: Uuid) -> sqlx::Result<(Vec<StepView
                 error: row.error,
                 worker: row.worker,
                 correlation_id: row.correlation_id,
+                trace_id: row.trace_id,
                 started_at: row.started_at,
                 deadline_at: row.deadline_at,
                 finished_at: row.finished_at,
@@ -116,6 +135,28 @@ async fn steps(conn: &mut PgConnection, run: Uuid) -> sqlx::Result<(Vec<StepView
         })
         .collect::<sqlx::Result<_>>()?;
     Ok((steps, left_out))
+}
+
+/// What a run that ended left untaken is late too, though nobody may have said so yet.
+async fn late_signals(conn: &mut PgConnection, run: Uuid) -> sqlx::Result<(Vec<LateSignal>, i64)> {
+    let rows = sqlx::query!(
+        r#"select s.name, s.dedupe_key, s.payload, s.created_at, count(*) over () as "all!"
+           from engine.signal s join engine.run r on r.id = s.run_id
+           where s.run_id = $1 and (s.state = 'late' or (s.state = 'kept' and r.finished_at is not null))
+           order by s.created_at desc, s.dedupe_key desc limit $2"#,
+        run,
+        MOST_LATE
+    )
+    .fetch_all(conn)
+    .await?;
+    let total = rows.first().map_or(0, |row| row.all);
+    let late = rows.into_iter().rev().map(|row| LateSignal {
+        name: row.name,
+        key: row.dedupe_key,
+        payload: row.payload,
+        at: row.created_at,
+    });
+    Ok((late.collect(), total))
 }
 
 type StepKey = (String, String);

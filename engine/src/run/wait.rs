@@ -11,7 +11,8 @@ use serde_json::value::RawValue;
 use super::{Run, decode, step_id};
 use crate::checkpoint::Rest;
 use crate::core::Found;
-use crate::fault::{Fault, Halt};
+use crate::failpoint::Strike;
+use crate::fault::{Fault, Halt, Stop};
 use crate::journal::StepId;
 use crate::payload;
 use crate::state::{Cause, Op, RunState, StepState};
@@ -23,6 +24,9 @@ enum Outcome {
     Signal(Box<RawValue>),
     TimedOut,
 }
+
+/// The outcome as it is journaled.
+const TIMED_OUT: &str = r#""timed_out""#;
 
 impl<E: Send + Sync + 'static> Run<E> {
     /// Waits for an outside signal; none within the time is a terminal fault.
@@ -72,16 +76,22 @@ impl<E: Send + Sync + 'static> Run<E> {
                 Found::New => self.begin_waiting(id, Op::Wait, within, hash.clone()),
                 Found::Open => {}
             }
-            if let Some(payload) = self.core.take_signal(&id.to_string()) {
+            // A test that fails a wait lets its deadline pass.
+            let struck = match self.core.strike(id, false, "before-wait") {
+                Some(Strike::Crash) => return Err(Stop::Crashed.into()),
+                struck => struck.is_some(),
+            };
+            if !struck && let Some(payload) = self.core.take_signal(&id.to_string()) {
                 let outcome = format!(r#"{{"signal":{payload}}}"#);
                 self.core.note(id, StepState::Succeeded, Some(outcome.clone()), None);
                 return Ok(outcome);
             }
             let deadline = self.core.journal.get(id).and_then(|e| e.deadline_at);
-            if deadline.is_some_and(|at| at <= self.core.clock.now()) {
-                let outcome = r#""timed_out""#.to_owned();
-                self.core.note(id, StepState::Failed, Some(outcome.clone()), None);
-                return Ok(outcome);
+            if struck || deadline.is_some_and(|at| at <= self.core.clock.now()) {
+                if self.core.give_up_unless_signalled(id, TIMED_OUT).await? {
+                    return Ok(TIMED_OUT.to_owned());
+                }
+                continue;
             }
             self.note_waiting(id);
             let rest = Rest {

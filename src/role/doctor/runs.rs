@@ -40,7 +40,7 @@ pub(super) async fn workers(conn: &mut PgConnection) -> sqlx::Result<Finding> {
 }
 
 pub(super) async fn promises(conn: &mut PgConnection) -> sqlx::Result<Finding> {
-    let mut violations = engine::check_invariants(conn, None).await?;
+    let mut violations = engine::check_invariants(conn).await?;
     violations.extend(activities::promises::of_the_platform(conn, None).await?);
     let Some(first) = violations.first() else {
         return Ok(Finding::well("promises", "every run keeps them"));
