@@ -25,7 +25,7 @@ impl fmt::Display for Point<'_> {
 pub enum Strike {
     /// The drive ends here as if the process had died: nothing more is written.
     Crash,
-    /// The effect reports this instead; honoured at `before-effect` and `after-effect`.
+    /// The effect reports this instead; honoured at `before-effect` and `after-effect`. At `before-wait` the deadline passes.
     Fail(Fault),
 }
 

@@ -1,11 +1,11 @@
 //! `check_workflow`: what every workflow must survive, as one call from its own tests.
 //!
 //! The workflow is run once to learn every point it passes. Then it is run again and again: crashed at each point once,
-//! failed at each effect before and after it happened, crashed at each point of the way back, and with each undo failing
-//! until an operator retries. Wherever it is struck it must end as promised and leave the world as promised.
+//! failed at each effect before and after it happened, waiting in vain, with each child failing, crashed at each point of the
+//! way back, and with each undo failing until an operator retries. Wherever it is struck it must end as promised and leave
+//! the world as promised: unwound to nothing, or, where a transaction failed, as if that had never begun.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -39,6 +39,7 @@ pub struct Check<W: Workflow> {
 /// A point as the hook remembers it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Place {
+    kind: String,
     step: String,
     undo: bool,
     place: &'static str,
@@ -46,14 +47,17 @@ struct Place {
 
 impl From<&Point<'_>> for Place {
     fn from(point: &Point<'_>) -> Place {
-        Place { step: point.step.to_owned(), undo: point.undo, place: point.place }
+        Place {
+            kind: point.kind.to_owned(),
+            step: point.step.to_owned(),
+            undo: point.undo,
+            place: point.place,
+        }
     }
 }
 
-/// Strikes once at each planned place, and remembers every place it was asked at and struck. Other workflows are not
-/// struck: what a workflow starts is checked by itself.
+/// Strikes once at each planned place, and remembers every place it was asked at and struck.
 struct Plan {
-    kind: &'static str,
     strikes: Mutex<HashMap<Place, Strike>>,
     seen: Mutex<Vec<Place>>,
     struck: Mutex<HashSet<Place>>,
@@ -71,9 +75,6 @@ impl Plan {
 
 impl Faults for Plan {
     fn strike(&self, point: &Point<'_>) -> Option<Strike> {
-        if point.kind != self.kind {
-            return None;
-        }
         let place = Place::from(point);
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if !seen.contains(&place) {
@@ -82,7 +83,8 @@ impl Faults for Plan {
         let mut strikes = self.strikes.lock().unwrap_or_else(PoisonError::into_inner);
         // `point` asks for crashes and `strike` for failures: a failure must survive the first question.
         let strike = strikes.get(&place).cloned()?;
-        if matches!(strike, Strike::Crash) {
+        // Of many waits of one name the first is in vain.
+        if matches!(strike, Strike::Crash) || place.place == "before-wait" {
             strikes.remove(&place);
         }
         self.struck.lock().unwrap_or_else(PoisonError::into_inner).insert(place);
@@ -112,26 +114,56 @@ pub async fn check_workflow_among<W: Workflow + Clone>(check: Check<W>, others: 
     assert_eq!(plain.state, RunState::Succeeded, "the workflow must succeed when nothing strikes");
     assert_follows_plan(W::PLAN, &plain.journal);
 
-    for place in &plain.seen {
-        let struck = run_once(vec![(place.clone(), Strike::Crash)]).await;
+    // What it starts is checked by itself.
+    let own: Vec<&Place> = plain.seen.iter().filter(|place| place.kind == W::NAME).collect();
+    let op =
+        |place: &Place| plain.journal.iter().find(|step| step.0 == place.step).map(|step| step.1.as_str());
+    let is_activity = |place: &Place| op(place) == Some("activity");
+    // Nothing lies between these and a point beside them where the others are crashed.
+    let crashes = own.iter().filter(|place| match place.place {
+        "before-wait" => false,
+        "before-effect" => is_activity(place),
+        _ => true,
+    });
+    for place in crashes {
+        let struck = run_once(vec![((*place).clone(), Strike::Crash)]).await;
         assert_eq!(struck.state, RunState::Succeeded, "crashed at {place:?}");
         assert_eq!(struck.leftovers, plain.leftovers, "crashed at {place:?}");
     }
-    let effects: Vec<&Place> = plain.seen.iter().filter(|p| p.place.ends_with("-effect")).collect();
-    for place in &effects {
-        let failed = run_once(vec![((*place).clone(), terminal())]).await;
-        assert_unwound(&failed, &plain, &format!("failed at {place:?}"));
+    let (mut unwound, mut not_begun) = (None, HashMap::new());
+    for place in own.iter().filter(|place| place.place.ends_with("-effect")) {
+        let failure = ((*place).clone(), terminal());
+        let failed = run_once(vec![failure.clone()]).await;
+        if op(place) != Some("transact") {
+            assert_unwound(&failed, &plain, &format!("failed at {place:?}"));
+        } else if let Some(before) =
+            not_begun.insert(place.step.clone(), (failed.state, failed.leftovers.clone()))
+        {
+            let after = (failed.state, failed.leftovers.clone());
+            assert_eq!(after, before, "a transaction that failed left something behind at {place:?}");
+        }
+        if failed.state == RunState::Compensated && failed.leftovers.is_empty() {
+            unwound = Some((failure, failed.seen));
+        }
     }
-    let Some(last) = effects.last() else { return };
-    let failure = ((*last).clone(), terminal());
-    let unwound = run_once(vec![failure.clone()]).await;
-    for place in unwound.seen.iter().filter(|p| p.undo) {
+    // What silence means is the workflow's own affair: it ends, and every promise holds.
+    for place in own.iter().filter(|place| place.place == "before-wait") {
+        run_once(vec![((*place).clone(), terminal())]).await;
+    }
+    for (child, ..) in plain.journal.iter().filter(|(_, op, _)| op == "child") {
+        let of_child = |place: &&Place| place.kind == *child && !place.undo && place.place == "before-effect";
+        let Some(place) = plain.seen.iter().find(of_child) else { continue };
+        let failed = run_once(vec![(place.clone(), terminal())]).await;
+        assert_unwound(&failed, &plain, &format!("its child failed at {place:?}"));
+    }
+    let Some((failure, seen)) = unwound else { return };
+    for place in seen.iter().filter(|place| place.undo && place.kind == W::NAME) {
         let struck = run_once(vec![failure.clone(), (place.clone(), Strike::Crash)]).await;
         assert_unwound(&struck, &plain, &format!("crashed on the way back at {place:?}"));
-    }
-    for place in unwound.seen.iter().filter(|p| p.undo && p.place == "before-effect") {
-        let stuck = run_once(vec![failure.clone(), (place.clone(), terminal())]).await;
-        assert_unwound(&stuck, &plain, &format!("undo failed at {place:?}, then retried"));
+        if place.place == "before-effect" {
+            let stuck = run_once(vec![failure.clone(), (place.clone(), terminal())]).await;
+            assert_unwound(&stuck, &plain, &format!("undo failed at {place:?}, then retried"));
+        }
     }
 }
 
@@ -173,8 +205,7 @@ async fn run_once<W: Workflow + Clone>(
     strikes: Vec<(Place, Strike)>,
 ) -> Outcome {
     let planned = Mutex::new(strikes.iter().cloned().collect());
-    let plan =
-        Arc::new(Plan { kind: W::NAME, strikes: planned, seen: Mutex::default(), struck: Mutex::default() });
+    let plan = Arc::new(Plan { strikes: planned, seen: Mutex::default(), struck: Mutex::default() });
     let settings = Settings {
         slots: 4,
         api_connections: 2,
@@ -211,27 +242,42 @@ async fn begin<W: Workflow>(engine: &Engine, workflow: &W) -> Uuid {
     started.id
 }
 
-/// Watches the run to its end: feeds its waits, and retries it once where it sticks or pauses.
+/// Watches the run to its end: feeds its waits, and retries it and its children, each once, where they stick or pause.
 async fn follow<W: Workflow>(check: &Check<W>, engine: &Engine, run: Uuid, plan: &Plan) -> RunState {
-    let retried = AtomicBool::new(false);
+    let mut retried = HashSet::new();
     for _ in 0..3000 {
         let (state, owned) = state(engine, run).await;
-        match state {
-            state if state.is_terminal() => return state,
-            RunState::Waiting if !owned => (check.while_waiting)(engine.clone(), run).await,
-            RunState::Stuck | RunState::Paused if !owned && !retried.swap(true, Ordering::Relaxed) => {
+        if state.is_terminal() {
+            return state;
+        }
+        if state == RunState::Waiting && !owned {
+            (check.while_waiting)(engine.clone(), run).await;
+        }
+        for troubled in troubled(engine, run).await {
+            if retried.insert(troubled) {
                 plan.strikes.lock().unwrap_or_else(PoisonError::into_inner).clear();
                 let by =
                     Asker { actor: "check".into(), reason: None, correlation_id: "check-workflow".into() };
                 let mut conn = conn(engine).await;
-                engine.retry(&mut conn, run, &by).await.unwrap_or_else(|e| panic!("cannot retry: {e}"));
+                engine.retry(&mut conn, troubled, &by).await.unwrap_or_else(|e| panic!("cannot retry: {e}"));
                 engine.wake();
             }
-            _ => {}
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     panic!("the run did not end: {:?}, {:?}", state(engine, run).await, journal(engine, run).await);
+}
+
+/// Of the run and its children, those that wait for a person.
+async fn troubled(engine: &Engine, run: Uuid) -> Vec<Uuid> {
+    let mut conn = conn(engine).await;
+    sqlx::query_scalar!(
+        "select id from engine.run where (id = $1 or parent_id = $1) and owner is null and state in ('paused', 'stuck')",
+        run
+    )
+    .fetch_all(&mut *conn)
+    .await
+    .unwrap_or_else(|e| panic!("no runs: {e}"))
 }
 
 async fn conn(engine: &Engine) -> sqlx::pool::PoolConnection<sqlx::Postgres> {

@@ -16,6 +16,7 @@ use crate::checkpoint::{Entries, Fate, Rest};
 use crate::committer::Verdict;
 use crate::core::Found;
 use crate::engine::Inner;
+use crate::failpoint::Strike;
 use crate::fault::{Fault, Halt, Reason, Stop};
 use crate::journal::StepId;
 use crate::payload;
@@ -104,8 +105,13 @@ impl<E: Send + Sync + 'static> Run<E> {
         self.note_waiting(id);
         let mut rest = Rest::new(RunState::Waiting, Some(Cause::WaitingForRun));
         rest.detail = Some(self.core.detail(&json!({"child": id.to_string()})));
-        if let Err(halt) = self.core.point(id, false, "before-commit") {
-            return halt;
+        for place in ["before-commit", "before-effect"] {
+            if let Err(halt) = self.core.point(id, false, place) {
+                return halt;
+            }
+        }
+        if let Some(Strike::Fail(fault)) = self.core.strike(id, false, "before-effect") {
+            return self.not_begun(id, &fault).await;
         }
         let child = NewRun {
             kind: W::NAME.to_owned(),
@@ -136,13 +142,21 @@ impl<E: Send + Sync + 'static> Run<E> {
                 }
                 Alone::Fault(fault) => {
                     self.core.restore(draft);
-                    return self.core.turn_back(fault.reason()).await;
+                    return self.not_begun(id, &fault).await;
                 }
                 Alone::Verdict(Verdict::Refused(why)) => return self.core.refused(why).await,
                 Alone::Verdict(_) => return Stop::Fenced.into(),
                 Alone::Ended => return Stop::Lost.into(),
             }
         }
+    }
+}
+
+impl<E: Send + Sync + 'static> Run<E> {
+    /// A journal that says the run waits for its child would have it wait for ever, should it be tried again.
+    async fn not_begun(&mut self, id: &StepId, fault: &Fault) -> Halt {
+        self.core.unheld(id);
+        self.core.turn_back(fault.reason()).await
     }
 }
 

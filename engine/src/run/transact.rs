@@ -12,15 +12,14 @@ use tracing::Instrument;
 use super::{Run, decode, step_id};
 use crate::alone::{self, Alone, Together};
 use crate::checkpoint::{Entries, Fate};
-use crate::clock::DbClock;
 use crate::committer::Verdict;
-use crate::core::Found;
+use crate::core::{Core, Found};
 use crate::event::{Event, Intend, Settle, Tried};
+use crate::failpoint::Strike;
 use crate::fault::{Fault, Halt, Stop};
 use crate::journal::{Entry, StepId};
 use crate::payload;
 use crate::retry::Retry;
-use crate::settings::Settings;
 use crate::state::{Op, StepState};
 use crate::trace;
 
@@ -86,9 +85,12 @@ impl<E: Send + Sync + 'static> Run<E> {
     {
         let Some(entry) = self.core.journal.get(id).cloned() else { return Err(Stop::Fenced.into()) };
         self.core.point(id, false, "before-commit")?;
+        self.core.point(id, false, "before-effect")?;
+        if let Some(Strike::Fail(fault)) = self.core.strike(id, false, "before-effect") {
+            return Ok(Err(fault));
+        }
         let draft = self.core.draft(Fate::GoOn, None);
-        let settings = &self.core.engine.settings;
-        let row = Row { id, entry: &entry, started, clock: self.core.clock, settings, effect };
+        let row = Row { id, entry: &entry, started, core: &self.core, effect };
         let ferries = &self.core.committer.ferries;
         let outcome = match ferries.ride(&self.core, id.name, &draft, &row).await {
             Some(outcome) => outcome,
@@ -127,8 +129,7 @@ struct Row<'a, F> {
     id: &'a StepId,
     entry: &'a Entry,
     started: DateTime<Utc>,
-    clock: DbClock,
-    settings: &'a Settings,
+    core: &'a Core,
     effect: &'a F,
 }
 
@@ -140,7 +141,14 @@ where
     fn effect<'c>(&'c self, conn: &'c mut PgConnection) -> BoxFuture<'c, Result<Entries, Fault>> {
         Box::pin(async move {
             let value = (self.effect)(conn).await?;
-            let output = payload::encode(&value, self.settings.max_input, self.settings)
+            // Whatever strikes here takes the transaction with it, and the effect too.
+            match self.core.strike(self.id, false, "after-effect") {
+                Some(Strike::Fail(fault)) => return Err(fault),
+                Some(Strike::Crash) => return Err(Fault::retry("struck", "a test ended the transaction")),
+                None => {}
+            }
+            let settings = &self.core.engine.settings;
+            let output = payload::encode(&value, settings.max_input, settings)
                 .map_err(|e| e.fault("the transaction's output"))?;
             Ok(self.succeeded(output))
         })
@@ -150,7 +158,7 @@ where
 impl<F> Row<'_, F> {
     fn succeeded(&self, output: String) -> Entries {
         let (name, key) = (self.id.name.to_owned(), self.id.key.clone());
-        let (now, attempt) = (self.clock.now(), self.entry.attempt);
+        let (now, attempt) = (self.core.clock.now(), self.entry.attempt);
         let mut rows = Entries::default();
         rows.tried(Tried {
             name: name.clone(),
