@@ -195,9 +195,10 @@ impl Telemetry {
     }
 }
 
-/// The numbers an operator may set; the rest stay as the engine has them.
+/// Every number of the engine but those that follow from others.
 fn engine_settings(values: &Values) -> Result<engine::Settings, ConfigError> {
     require_enough(values)?;
+    let kib = |key| Ok::<_, ConfigError>(values.parse::<usize>(key)? << 10);
     let days = |key| Ok::<_, ConfigError>(Duration::from_secs(values.parse::<u64>(key)? * 24 * 3600));
     let lease = milliseconds(values, "engine.lease_ms")?;
     Ok(engine::Settings {
@@ -209,6 +210,22 @@ fn engine_settings(values: &Values) -> Result<engine::Settings, ConfigError> {
         drain: milliseconds(values, "engine.drain_ms")?,
         project_cap: values.parse("engine.project_cap")?,
         project_backlog: values.parse("engine.project_backlog")?,
+        batch: values.parse("engine.batch")?,
+        lanes: values.parse("engine.lanes")?,
+        lane_rows: values.parse("engine.lane_rows")?,
+        lane_bytes: kib("engine.lane_kib")?,
+        lane_queue: values.parse("engine.lane_queue")?,
+        pressure_after: milliseconds(values, "engine.pressure_ms")?,
+        lost_step_grace: milliseconds(values, "engine.lost_step_grace_ms")?,
+        max_claims: values.parse("engine.max_claims")?,
+        inline_retry: milliseconds(values, "engine.inline_retry_ms")?,
+        slow_retry: milliseconds(values, "engine.slow_retry_ms")?,
+        force_after: milliseconds(values, "engine.force_after_ms")?,
+        max_input: kib("engine.max_input_kib")?,
+        max_signal: kib("engine.max_signal_kib")?,
+        max_error: kib("engine.max_error_kib")?,
+        max_depth: values.parse("engine.max_depth")?,
+        max_journal_rows: values.parse("engine.max_journal_rows")?,
         keep_runs: days("engine.keep_runs_days")?,
         keep_attempt_days: values.parse("engine.keep_attempt_days")?,
         api_connections: values.parse("database.api_connections")?,
@@ -222,13 +239,25 @@ fn engine_settings(values: &Values) -> Result<engine::Settings, ConfigError> {
 }
 
 /// With less of these nothing would ever be done.
-const AT_LEAST: [(&str, u64); 9] = [
+const AT_LEAST: [(&str, u64); 21] = [
     ("server.anonymous_per_minute", 1),
     ("engine.slots", 1),
     ("engine.lease_ms", 100),
     ("engine.poll_ms", 10),
     ("engine.project_cap", 1),
     ("engine.project_backlog", 1),
+    ("engine.batch", 1),
+    ("engine.lanes", 1),
+    ("engine.lane_rows", 1),
+    ("engine.lane_kib", 1),
+    ("engine.lane_queue", 1),
+    ("engine.pressure_ms", 100),
+    ("engine.max_claims", 1),
+    ("engine.max_input_kib", 1),
+    ("engine.max_signal_kib", 1),
+    ("engine.max_error_kib", 1),
+    ("engine.max_depth", 8),
+    ("engine.max_journal_rows", 100),
     ("database.api_connections", 1),
     ("database.drive_connections", 1),
     ("database.statement_timeout_ms", 100),
@@ -321,7 +350,7 @@ mod tests {
         let error = load(file, &environment, &[("nothing", "1")]).unwrap_err();
         assert_eq!(error.0.len(), 6, "{error}");
         let text = error.to_string();
-        assert!(text.contains("gpuaas.toml:2: no setting `engine.slotz`; [engine] has drain_ms"), "{text}");
+        assert!(text.contains("gpuaas.toml:2: no setting `engine.slotz`; [engine] has batch"), "{text}");
         assert!(text.contains("gpuaas.toml:3: `engine.lease_ms` must be a whole number"), "{text}");
         assert!(
             text.contains(

@@ -16,7 +16,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::pool::Pool;
-use crate::settings::Settings;
+use crate::settings::{QUEUE_CONNECTIONS, Settings};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Database {
@@ -45,8 +45,8 @@ impl Database {
         Database {
             api: Pool::new(connections, &usual.limits),
             drives: shelf(settings.drive_connections as usize),
-            lanes: shelf(settings.lanes + 2),
-            queue: shelf(2),
+            lanes: shelf(settings.lane_connections()),
+            queue: shelf(QUEUE_CONNECTIONS),
             options: usual.options,
             keyed: keyed.clone(),
         }

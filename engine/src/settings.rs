@@ -33,7 +33,7 @@ pub struct Settings {
     pub project_backlog: i64,
     /// Claims without progress at one position before a run is quarantined.
     pub max_claims: i32,
-    /// Retries shorter than this wait in the driver instead of releasing the run.
+    /// Retries shorter than this wait in the driver: releasing the run and taking it again would take as long.
     pub inline_retry: Duration,
     /// How often a run that exhausted its retries past the pivot tries again by itself.
     pub slow_retry: Duration,
@@ -75,7 +75,7 @@ impl Default for Settings {
             project_cap: 100,
             project_backlog: 10_000,
             max_claims: 5,
-            inline_retry: Duration::from_secs(1),
+            inline_retry: Duration::from_millis(20),
             slow_retry: Duration::from_secs(300),
             force_after: Duration::from_secs(30),
             api_connections: 10,
@@ -95,7 +95,27 @@ impl Default for Settings {
     }
 }
 
+/// The queue is asked by one fetch at a time, and told by another.
+pub(crate) const QUEUE_CONNECTIONS: usize = 2;
+
 impl Settings {
+    /// A lane has one each; two more are for claims that must be set aside and for unknown commits.
+    pub(crate) fn lane_connections(&self) -> usize {
+        self.lanes + 2
+    }
+
+    /// The most connections that a process of this engine has, by what they are for.
+    pub fn connections(&self) -> [(&'static str, usize); 5] {
+        [
+            ("requests", self.api_connections as usize),
+            ("drives", self.drive_connections as usize),
+            ("checkpoints", self.lane_connections()),
+            ("the queue", QUEUE_CONNECTIONS),
+            // Each on a thread of its own.
+            ("lease and recovery", 2),
+        ]
+    }
+
     /// Of the drives' connections, how many carry effects that may share a transaction. Few, so that they meet.
     pub(crate) fn ferries(&self) -> usize {
         (self.drive_connections as usize / 4).max(1)

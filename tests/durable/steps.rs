@@ -57,6 +57,38 @@ async fn a_long_backoff_is_kept_by_the_database_and_holds_no_worker() {
     story.end().await;
 }
 
+/// The clock stands still, so that a wait of less than a second can be looked at.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_short_backoff_gives_its_slot_back_and_says_why_nothing_happens() {
+    let story = Story::with(Settings { slots: 1, ..quick() }, None).await;
+    sqlx::raw_sql(
+        "create table engine.stopped_clock as select clock_timestamp() as at;
+         create or replace function engine.now() returns timestamptz language sql volatile parallel safe as
+             'select at + ahead from engine.stopped_clock, engine.test_clock'",
+    )
+    .execute(&story.pool)
+    .await
+    .unwrap();
+    story.world.trouble("a", [Trouble::Retry, Trouble::Retry]);
+    let run = story.start([Do::Soon("a".into())]).await;
+    story.until(run, &[RunState::Waiting]).await;
+    let (code, at): (String, bool) =
+        sqlx::query_as("select code, next_at is not null from engine.run_cause where run_id = $1")
+            .bind(run)
+            .fetch_one(&story.pool)
+            .await
+            .unwrap();
+    assert_eq!((code.as_str(), at), ("backoff", true));
+    let other = story.start([touch("b")]).await;
+    assert_eq!(story.ends(other).await, RunState::Succeeded, "the only slot is free");
+    while !story.state(run).await.is_terminal() {
+        story.advance(Duration::from_secs(2)).await;
+        story.quiet().await;
+    }
+    assert_eq!(story.ends(run).await, RunState::Succeeded);
+    story.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hanging_step_times_out_and_is_observed_before_it_is_repeated() {
     let story = Story::new().await;

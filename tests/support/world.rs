@@ -118,6 +118,23 @@ impl Activity for Later {
     }
 }
 
+/// An effect that is tried again within a second.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Soon {
+    pub key: String,
+}
+
+impl Activity for Soon {
+    const NAME: &'static str = "soon";
+    const RETRY: Retry = Retry::times(3).starting_at(Duration::from_millis(900));
+    type Env = World;
+    type Output = String;
+
+    async fn run(&self, world: &World, call: &Call) -> Result<String, Fault> {
+        world.act(&self.key, call).await
+    }
+}
+
 /// An effect that can be taken back, and be looked at before it is repeated.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Hold {
@@ -164,6 +181,7 @@ pub enum Do {
     Touch(String),
     Hold(String),
     Later(String),
+    Soon(String),
     Write(String),
     Sleep(u64),
     Wait(u64),
@@ -238,6 +256,9 @@ fn perform<'a>(does: &'a [Do], run: &'a mut Run<World>) -> BoxFuture<'a, Result<
                 }
                 Do::Later(key) => {
                     run.step_for(key, Later { key: key.clone() }).await?;
+                }
+                Do::Soon(key) => {
+                    run.step_for(key, Soon { key: key.clone() }).await?;
                 }
                 Do::Write(key) => write(run, key.clone()).await?,
                 Do::Sleep(ms) => run.sleep("sleep", Duration::from_millis(*ms)).await?,
