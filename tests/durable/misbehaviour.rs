@@ -1,7 +1,7 @@
 //! Code that misbehaves: it panics, blocks, kills its process or never ends. It is stopped under a name, and the
 //! neighbours do not notice.
 
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use engine::{
@@ -61,6 +61,34 @@ async fn an_endless_workflow_ends_at_the_journals_limit() {
     story.end().await;
 }
 
+/// Where threads are held that nobody can cancel.
+struct Latch(Mutex<bool>, Condvar);
+
+static LET_GO: Latch = Latch(Mutex::new(false), Condvar::new());
+
+impl Latch {
+    fn wait(&self) {
+        let mut open = self.0.lock().unwrap();
+        while !*open {
+            open = self.1.wait(open).unwrap();
+        }
+    }
+
+    fn open(&self) {
+        *self.0.lock().unwrap() = true;
+        self.1.notify_all();
+    }
+}
+
+/// However the test ends, its threads do too.
+struct LetGo;
+
+impl Drop for LetGo {
+    fn drop(&mut self) {
+        LET_GO.open();
+    }
+}
+
 /// Misbehaves in ways that an async function cannot be cancelled out of.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Rude {
@@ -70,6 +98,7 @@ struct Rude {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Way {
     BlocksOnce,
+    BlocksAlways,
     UndoPanics,
     NulOutput,
     HugeOutput,
@@ -88,6 +117,7 @@ impl Activity for Rude {
         match self.way {
             // No await: the timeout cannot fire while this sits on its thread.
             Way::BlocksOnce if call.attempt == 1 => std::thread::sleep(Duration::from_secs(4)),
+            Way::BlocksAlways => LET_GO.wait(),
             Way::NulOutput => return Ok("a\0b".into()),
             Way::HugeOutput => return Ok("x".repeat(10 << 20)),
             Way::NulError => return Err(Fault::terminal("od\0d", "a\0b")),
@@ -126,7 +156,8 @@ impl Workflow for RudeFlow {
 
 async fn rude(way: Way) -> (Story, Workers, Uuid) {
     // Soon where a step must be lost; a busy machine would lose the others too.
-    let grace = if way == Way::BlocksOnce { Duration::from_millis(300) } else { quick().lost_step_grace };
+    let blocks = matches!(way, Way::BlocksOnce | Way::BlocksAlways);
+    let grace = if blocks { Duration::from_millis(300) } else { quick().lost_step_grace };
     let settings = Settings { lost_step_grace: grace, ..quick() };
     let story = Story::idle(settings, None).await;
     let registry = Registry::new().with::<Script>().with::<Child>().with::<RudeFlow>();
@@ -147,6 +178,25 @@ async fn a_step_that_never_returns_is_taken_from_its_owner() {
             .unwrap();
     assert_eq!(outcomes, ["lost", "succeeded"]);
     neighbours_succeed(&story).await;
+    workers.stop().await;
+    story.end().await;
+}
+
+/// Each of its tries holds a thread until the test lets it go: as many threads as claims, and some for the others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 12)]
+async fn a_step_that_blocks_its_thread_every_time_is_quarantined() {
+    let (story, workers, run) = rude(Way::BlocksAlways).await;
+    let threads = LetGo;
+    quarantined(&story, run, "crash_loop").await;
+    let lost: i64 =
+        sqlx::query_scalar("select count(*) from engine.try where run_id = $1 and outcome = 'lost'")
+            .bind(run)
+            .fetch_one(&story.pool)
+            .await
+            .unwrap();
+    assert_eq!(lost, i64::from(quick().max_claims), "{}", story.describe(run).await);
+    neighbours_succeed(&story).await;
+    drop(threads);
     workers.stop().await;
     story.end().await;
 }
