@@ -1,12 +1,14 @@
 //! The basic stories through a transaction pooler, where nothing may rest on a session.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use engine::{Engine, Missed, Overlap, RunState, Schedule, Settings, Workers};
 use serde_json::json;
 
 use crate::support::database::TestDatabase;
+use crate::support::outsider::{Blow, Orders, Outsider, short_lease};
 use crate::support::pooler::Pooler;
 use crate::support::story::{Story, quick, registry};
 use crate::support::world::{Do, Script, Trouble, World, hold, touch};
@@ -19,13 +21,18 @@ async fn pooled() -> (Story, Pooler) {
 }
 
 async fn pooled_with(settings: Settings) -> (Story, Pooler) {
+    let (mut story, pooler) = pooled_idle(settings).await;
+    story.work();
+    (story, pooler)
+}
+
+async fn pooled_idle(settings: Settings) -> (Story, Pooler) {
     let mut database = TestDatabase::new().await;
     let (pooler, direct) = (Pooler::before(&database), database.pool());
-    database.options = database.options.host("127.0.0.1").port(pooler.port);
+    database.options = database.options.host("127.0.0.1").port(pooler.port).application_name("driven");
     let mut story = Story::on(database, Settings { pooler: true, ..settings }, None);
     let world = Arc::new(World::new(direct.clone()));
     (story.pool, story.world) = (direct, world);
-    story.work();
     (story, pooler)
 }
 
@@ -119,7 +126,7 @@ async fn schedules_fire_through_a_pooler() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_process_takes_over_through_a_pooler() {
-    let short = crate::support::outsider::short_lease();
+    let short = short_lease();
     let (mut story, _pooler) = pooled_with(short.clone()).await;
     story.world.trouble("slow", [Trouble::Hang]);
     let run = story.start([hold("a"), hold("slow"), touch("c")]).await;
@@ -135,6 +142,93 @@ async fn a_second_process_takes_over_through_a_pooler() {
     workers.stop().await;
     other.close().await;
     story.rest().await;
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_that_are_killed_lose_nothing_through_a_pooler() {
+    let (mut story, pooler) = pooled_idle(short_lease()).await;
+    let mut runs = Vec::new();
+    for point in [
+        "test.script//do/after-claim",
+        "test.script/touch/do/after-effect",
+        "test.script/hold/do/before-commit",
+        "test.script/write/do/after-commit",
+        "test.script/word/do/after-rest",
+        "test.script/test.child/do/before-commit",
+    ] {
+        let child = Do::Child(vec![touch("in")]);
+        let run = story.start([touch("a"), hold("b"), Do::Write("c".into()), Do::Wait(HOUR), child]).await;
+        if !point.ends_with("-rest") {
+            story.signal(run, "word", "1", json!("go")).await;
+        }
+        let orders = Orders { pooler: Some(pooler.port), ..Orders::strike(Blow::Kill, point) };
+        let status = Outsider::start(&story.database, &orders).dies().await;
+        assert_eq!(status.code(), None, "the process was killed at {point}, not ended");
+        story.signal(run, "word", "1", json!("go")).await;
+        runs.push(run);
+    }
+    story.work();
+    for run in runs {
+        assert_eq!(story.ends(run).await, RunState::Succeeded, "{}", story.describe(run).await);
+    }
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_signal_is_lost_and_no_deadline_through_a_pooler() {
+    let (story, _pooler) = pooled().await;
+    let starts = (0..150).map(|n| story.start([touch("a"), Do::WaitOrNot(n % 2 * HOUR + n)]));
+    let runs = futures::future::join_all(starts).await;
+    // Sent at once, so that many land just as their run goes to rest, and others as their deadline passes.
+    futures::future::join_all(runs.iter().map(|run| story.signal(*run, "word", "1", json!("heard")))).await;
+    for (n, run) in runs.into_iter().enumerate() {
+        assert_eq!(story.ends(run).await, RunState::Succeeded);
+        let taken: bool = sqlx::query_scalar("select state = 'taken' from engine.signal where run_id = $1")
+            .bind(run)
+            .fetch_one(&story.pool)
+            .await
+            .unwrap();
+        let heard = story.effects(run).await.iter().any(|(step, ..)| step == "heard");
+        assert_eq!(taken, heard, "{}", story.describe(run).await);
+        assert!(heard || n % 2 == 0, "whoever waits for an hour hears it: {}", story.describe(run).await);
+    }
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn checkpoints_share_their_commits_through_a_pooler() {
+    let (story, _pooler) = pooled().await;
+    let starts = (0..200).map(|_| story.start([touch("a"), touch("b"), hold("c")]));
+    for run in futures::future::join_all(starts).await {
+        assert_eq!(story.ends(run).await, RunState::Succeeded, "{}", story.describe(run).await);
+    }
+    let stats = story.engine.stats();
+    let (commits, rows) = (stats.commits.load(Relaxed), stats.checkpoints.load(Relaxed));
+    assert!(rows >= 800 && commits < rows, "{rows} checkpoints in {commits} commits");
+    story.end().await;
+}
+
+/// As an administrator, or a server that fails over, might.
+#[tokio::test(flavor = "multi_thread")]
+async fn ending_the_poolers_sessions_in_a_loop_breaks_nothing() {
+    let (story, _pooler) = pooled().await;
+    let mut runs = Vec::new();
+    for _ in 0..15 {
+        for _ in 0..3 {
+            runs.push(story.start([touch("a"), Do::Write("b".into()), Do::Sleep(1), hold("c")]).await);
+        }
+        sqlx::query(
+            "select pg_terminate_backend(pid) from pg_stat_activity
+             where application_name = 'driven' and datname = current_database()",
+        )
+        .execute(&story.pool)
+        .await
+        .unwrap();
+    }
+    for run in runs {
+        assert_eq!(story.ends(run).await, RunState::Succeeded, "{}", story.describe(run).await);
+    }
     story.end().await;
 }
 

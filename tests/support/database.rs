@@ -30,6 +30,11 @@ impl TestDatabase {
         TestDatabase { options: server.clone().database(&name), name, server }
     }
 
+    /// Past whatever stands between it and the story.
+    pub fn direct(&self) -> PgConnectOptions {
+        self.server.clone().database(&self.name)
+    }
+
     /// For processes that are told where it is.
     pub fn url(&self) -> String {
         let (host, port) = (self.options.get_host(), self.options.get_port());

@@ -25,6 +25,8 @@ pub struct Orders {
     pub lease: Duration,
     /// The signal it sends itself, once, at a failpoint.
     pub strike: Option<(Blow, String)>,
+    /// The port of the transaction pooler that stands before its engine.
+    pub pooler: Option<u16>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,7 +38,7 @@ pub enum Blow {
 
 impl Orders {
     pub fn work() -> Orders {
-        Orders { slots: 32, lease: Duration::from_millis(500), strike: None }
+        Orders { slots: 32, lease: Duration::from_millis(500), strike: None, pooler: None }
     }
 
     pub fn strike(blow: Blow, point: &str) -> Orders {
@@ -61,7 +63,7 @@ pub struct Outsider {
 
 impl Outsider {
     pub fn start(database: &TestDatabase, orders: &Orders) -> Outsider {
-        let options = &database.options;
+        let options = database.direct();
         let orders = serde_json::json!({"host": options.get_host(), "port": options.get_port(),
             "user": options.get_username(), "database": database.name, "orders": orders});
         let mut process = Command::new(std::env::current_exe().expect("this very binary"))
@@ -138,8 +140,13 @@ pub async fn obey_orders() {
         .port(u16::try_from(told["port"].as_u64().expect("a port")).expect("a port"))
         .username(&text("user"))
         .database(&text("database"));
-    let settings =
-        Settings { slots: orders.slots, lease: orders.lease, renew_every: orders.lease / 5, ..short_lease() };
+    let settings = Settings {
+        slots: orders.slots,
+        lease: orders.lease,
+        renew_every: orders.lease / 5,
+        pooler: orders.pooler.is_some(),
+        ..short_lease()
+    };
     let struck = std::sync::atomic::AtomicBool::new(false);
     let faults = orders.strike.and_then(|(blow, place)| {
         when(move |point| {
@@ -150,7 +157,8 @@ pub async fn obey_orders() {
             None
         })
     });
-    let engine = Engine::with_faults(options.clone(), settings, faults);
+    let before = orders.pooler.map(|port| options.clone().host("127.0.0.1").port(port));
+    let engine = Engine::with_faults(before.unwrap_or_else(|| options.clone()), settings, faults);
     let pool = sqlx::postgres::PgPoolOptions::new().max_connections(4).connect_lazy_with(options);
     let _workers = Workers::start(&engine, Arc::new(World::new(pool)), registry());
     let parent_gone = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
