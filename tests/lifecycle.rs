@@ -257,7 +257,7 @@ fn let_go_once_it_is_waited_for(engine: Engine, run: Uuid) -> BoxFuture<'static,
     })
 }
 
-const VERSION: Uuid = Uuid::from_u128(7);
+pub const VERSION: Uuid = Uuid::from_u128(7);
 
 pub fn somebody() -> Requester {
     let actor_type = domain::ActorType::User;
@@ -265,7 +265,7 @@ pub fn somebody() -> Requester {
 }
 
 /// A catalog with one active version, of which nothing was told yet.
-fn active_version(engine: &Engine) -> Arc<Env> {
+pub fn active_version(engine: &Engine) -> Arc<Env> {
     wait_for(sqlx::raw_sql(sqlx::AssertSqlSafe(format!(
         "insert into organizations (id, slug, display_name) values ('{VERSION}', 'org', 'org') on conflict do nothing;
          insert into projects (id, org_id, slug, display_name) values ('{VERSION}', '{VERSION}', 'project', 'p')

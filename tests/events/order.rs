@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use activities::Env;
 use domain::EventType;
@@ -98,6 +99,26 @@ async fn old_events_go_project_by_project_and_one_that_is_held_keeps_no_other() 
     assert_eq!(forget().await, json!({ "forgotten": 3000, "projects_held_up": 1 }));
     holder.rollback().await.unwrap();
     assert_eq!(forget().await, json!({ "forgotten": 3000, "projects_held_up": 0 }));
+    workers.stop().await;
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_night_on_which_nothing_can_be_forgotten_says_why_and_goes_on_by_itself() {
+    let story = Story::idle(crate::support::story::quick(), None).await;
+    let env = Arc::new(Env::new(story.engine.clone()));
+    let workers = Workers::start(&story.engine, env, workflows::registry());
+    let change = async |sql: &'static str| drop(sqlx::raw_sql(sql).execute(&story.pool).await.unwrap());
+    change("alter table event_counters rename to away").await;
+    let options = Start { correlation_id: "c-night".into(), ..Start::default() };
+    let run = story.start_workflow(&ForgetEvents {}, options).await.unwrap().id;
+    while story.until(run, &[RunState::Waiting, RunState::Paused]).await != RunState::Paused {
+        story.advance(Duration::from_secs(60)).await;
+    }
+    assert_eq!(story.cause(run).await.as_deref(), Some("retries_exhausted"));
+    change("alter table away rename to event_counters").await;
+    story.advance(Duration::from_secs(301)).await;
+    assert_eq!(story.ends(run).await, RunState::Succeeded, "{}", story.describe(run).await);
     workers.stop().await;
     story.end().await;
 }

@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use activities::Env;
 use engine::testing::{Check, check_workflow};
-use engine::{RunState, Start};
+use engine::{Engine, RunState, Start, Workflow};
 use serde_json::{Value, json};
+use store::retirements;
 use uuid::Uuid;
 use workflows::reconcilers::retirement::RetireOverdue;
+use workflows::version::{Retirement, When};
 
 use crate::catalog::admin_catalog;
-use crate::lifecycle::let_time_pass;
+use crate::lifecycle::{VERSION, active_version, let_time_pass, wait_for};
 use crate::support::database::TestDatabase;
 use crate::support::docker::PORT;
 use crate::support::platform::{Platform, id_of, profile};
@@ -22,12 +24,46 @@ async fn looking_for_overdue_retirements_survives_being_struck_anywhere() {
     check_workflow(Check {
         database: database.options.clone(),
         workflow: RetireOverdue {},
-        fresh_env: |engine| Arc::new(Env::new(engine.clone())),
-        leftovers: |_env| Vec::new(),
+        fresh_env: one_overdue,
+        leftovers: what_is_wrong,
         while_waiting: let_time_pass,
     })
     .await;
     database.drop().await;
+}
+
+/// A version that should be retired by now and whose run is gone, and the wish to retire one that is gone itself.
+fn one_overdue(engine: &Engine) -> Arc<Env> {
+    let env = active_version(engine);
+    let wish = Retirement {
+        version_id: VERSION,
+        when: When::Unused,
+        grace_seconds: 60,
+        by: crate::lifecycle::somebody(),
+    };
+    let ask = async {
+        let mut conn = env.pool().bare().acquire().await.unwrap();
+        sqlx::raw_sql("delete from engine.run where kind = 'version.retire'; delete from retirements")
+            .execute(&mut *conn)
+            .await
+            .unwrap();
+        for subject in [VERSION, Uuid::nil()] {
+            let input = serde_json::to_value(&wish).unwrap();
+            retirements::ask(&mut conn, Retirement::NAME, subject, &input, -120.0).await.unwrap();
+        }
+    };
+    wait_for(ask);
+    env
+}
+
+/// Once it was looked, one run retires the version and the other wish is forgotten; never do two runs retire it.
+fn what_is_wrong(env: &Env) -> Vec<String> {
+    let wrong = "select format('the look %s: %s runs, %s wishes', look.state, begun.runs, wishes.count)
+         from (select state from engine.run where kind = 'platform.retire_overdue' order by id desc limit 1) look,
+              (select count(*) as runs from engine.run where kind = 'version.retire') begun,
+              (select count(*) from retirements) wishes
+         where begun.runs > 1 or (look.state = 'succeeded' and (begun.runs, wishes.count) <> (1, 1))";
+    wait_for(sqlx::query_scalar(wrong).fetch_all(env.pool().bare())).expect("the runs")
 }
 
 async fn look(platform: &Platform) -> Value {

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use workflows::reconcilers::stuck_runs::{WatchRuns, tell_stuck};
 
 use super::scraped;
-use crate::http::Http;
+use crate::http::{Http, admin};
 use crate::lifecycle::{let_time_pass, wait_for};
 use crate::support::database::TestDatabase;
 use crate::support::realm::{DEMO, EXAMPLE};
@@ -80,6 +80,10 @@ async fn a_run_that_needs_a_person_is_told_once_until_it_sticks_again() {
         [one(kept, "c-kept", Uuid::nil(), "undo_failed"), one(odd, "c-odd", EXAMPLE, "retries_exhausted")],
         "what an operator paused is known to somebody"
     );
+    for path in ["/workflows/stuck", "/workflows?cause=undo_failed"] {
+        let shown = http.get(&admin(path)).await.ids();
+        assert!(shown.contains(&kept), "an administrator sees the platform's own runs at {path}: {shown:?}");
+    }
     assert_eq!(
         look(&story).await,
         json!({ "stuck": 2, "told": 0, "more": false }),

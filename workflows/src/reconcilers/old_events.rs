@@ -9,7 +9,7 @@ use engine::{
 };
 use serde::{Deserialize, Serialize};
 use store::outbox;
-use tracing::debug;
+use tracing::warn;
 use uuid::Uuid;
 
 /// A night that was missed is made up for by the next.
@@ -42,6 +42,8 @@ impl Workflow for ForgetEvents {
     type Env = Env;
 
     async fn run(&self, run: &mut Run<Env>) -> Result<(), Halt> {
+        // What is gone does not come back. A night that fails stays, says why, and is tried by itself until it ends.
+        run.pivot();
         let gone = run.step(ForgetOld {}).await?;
         run.output(&gone).await
     }
@@ -68,7 +70,7 @@ impl Activity for ForgetOld {
                 match forget(env.pool(), project).await {
                     Ok(gone) => forgotten += gone,
                     Err(error) => {
-                        debug!(%project, %error, "old events of a project stay for now");
+                        warn!(%project, %error, "old events of a project stay for now");
                         held_up += 1;
                     }
                 }
