@@ -1,5 +1,6 @@
 //! Retrying many runs at once after their common cause is repaired.
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -29,7 +30,8 @@ pub struct BulkRetry {
     pub reason: Option<String>,
 }
 
-/// Paused and stuck runs that match every field given. At least one field must be given.
+/// Paused and stuck runs that match every field given; with `ended`, those that failed instead. Project, kind, cause or error
+/// must be given.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BulkRetryFilter {
@@ -44,6 +46,12 @@ pub struct BulkRetryFilter {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 3, max_length = 200)]
     pub error_signature: Option<String>,
+    /// Runs that ended `failed` or `compensated` and after which nothing was tried: each is begun anew as another run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ended: bool,
+    /// Only runs created at this time or later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<DateTime<Utc>>,
 }
 
 /// One verdict per run, in the order of their ids.

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::{Http, admin};
 use crate::support::story::Story;
-use crate::support::world::{Do, Trouble, touch};
+use crate::support::world::{Do, Trouble, hold, touch};
 
 const HOUR: u64 = 3_600_000;
 
@@ -84,9 +84,48 @@ async fn each_named_run_gets_its_own_verdict() {
 async fn retrying_everything_at_once_is_refused() {
     let story = Story::new().await;
     let http = Http::over(&story).await;
-    for body in [json!({}), json!({ "filter": {} }), json!({ "ids": [], "dry_run": true })] {
+    for body in
+        [json!({}), json!({ "filter": {} }), json!({ "filter": { "ended": true } }), json!({ "ids": [] })]
+    {
         let refused = http.post(&admin("/workflows/bulk-retry"), body).await.with(400);
         assert_eq!(refused["code"], "validation_error");
     }
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_that_failed_alike_are_begun_anew_once() {
+    let story = Story::new().await;
+    let http = Http::over(&story).await;
+    story.world.trouble("broken", vec![Trouble::Terminal; 2]);
+    let mut failed = Vec::new();
+    for (steps, state) in [
+        (vec![touch("broken")], RunState::Failed),
+        (vec![hold("desk"), touch("broken")], RunState::Compensated),
+    ] {
+        let run = story.start(steps).await;
+        assert_eq!(story.ends(run).await, state);
+        failed.push(run.to_string());
+    }
+    let open = admin("/workflows?status=failed,compensated&latest=true&kind=test.script");
+    assert_eq!(http.get(&open).await.with(200)["items"].as_array().unwrap().len(), 2);
+
+    let resting = json!({ "kind": "test.script", "error_signature": "impossible" });
+    let none = http.post(&admin("/workflows/bulk-retry"), json!({ "filter": resting })).await.with(200);
+    assert_eq!(none["results"], json!([]), "what ended does not rest");
+
+    let mut ended = resting;
+    ended["ended"] = json!(true);
+    let report = http.post(&admin("/workflows/bulk-retry"), json!({ "filter": ended })).await.with(200);
+    let expected: Vec<(&str, &str)> = failed.iter().map(|id| (id.as_str(), "retried")).collect();
+    assert_eq!(verdicts(&report), expected);
+    for result in report["results"].as_array().unwrap() {
+        let again: Uuid = result["workflow"]["id"].as_str().unwrap().parse().unwrap();
+        assert_eq!(story.ends(again).await, RunState::Succeeded);
+    }
+
+    let twice = http.post(&admin("/workflows/bulk-retry"), json!({ "filter": ended })).await.with(200);
+    assert_eq!(twice["results"], json!([]), "they were tried again");
+    assert_eq!(http.get(&open).await.with(200)["items"], json!([]));
     story.end().await;
 }

@@ -62,10 +62,10 @@ impl<'a> Wanted<'a> {
     fn of(body: &'a BulkRetry) -> Result<Wanted<'a>, ApiError> {
         match (&body.ids, &body.filter) {
             (Some(ids), None) => Ok(Wanted::Named(ids)),
-            (None, Some(filter)) if *filter != BulkRetryFilter::default() => Ok(Wanted::Matching(filter)),
+            (None, Some(filter)) if says_which(filter) => Ok(Wanted::Matching(filter)),
             (None, Some(_)) => Err(ApiError::invalid(
                 "/filter",
-                "must have at least one field: retrying everything is never meant",
+                "must have a project, a kind, a cause or an error: retrying everything is never meant",
             )),
             _ => Err(ApiError::invalid("", "must have exactly one of ids and filter")),
         }
@@ -89,12 +89,25 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// One more than the limit is read, to know whether there are others.
+fn says_which(filter: &BulkRetryFilter) -> bool {
+    let BulkRetryFilter { project_id, kind, cause, error_signature, ended: _, since: _ } = filter;
+    project_id.is_some() || kind.is_some() || cause.is_some() || error_signature.is_some()
+}
+
+/// One more than the limit is read, to know whether there are others. What ended is tried again once, and not where something
+/// else came after it.
 fn stopped_runs(filter: &BulkRetryFilter, limit: usize) -> RunFilter {
+    let states = if filter.ended {
+        vec![RunState::Failed, RunState::Compensated]
+    } else {
+        vec![RunState::Paused, RunState::Stuck]
+    };
     RunFilter {
         project: filter.project_id,
         kind: filter.kind.clone(),
-        states: vec![RunState::Paused, RunState::Stuck],
+        states,
+        latest: filter.ended,
+        since: filter.since,
         cause: filter.cause.map(present::cause),
         error: filter.error_signature.clone(),
         limit: limit as i64 + 1,

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::{covers, present};
 use crate::caller::Caller;
-use crate::endpoint::{Endpoint, text_as, text_like, word, words};
+use crate::endpoint::{Endpoint, switch, text_as, text_like, word, words};
 use crate::error::ApiError;
 use crate::json::Json;
 use crate::paging::Paging;
@@ -38,6 +38,11 @@ fn with_filters(endpoint: Endpoint) -> Endpoint {
         .query("subject", word(), "Only runs about this resource.")
         .query("correlation_id", text_like(CorrelationId::PATTERN), "Only runs set off under this id.")
         .query("since", text_as(KnownFormat::DateTime), "Only runs created at this time or later.")
+        .query(
+            "latest",
+            switch(),
+            "Only runs that were neither tried again nor followed by another about the same resource.",
+        )
         .query("cause", StuckCode::schema(), "Only runs that do not advance for this reason.")
         .query(
             "project_id",
@@ -92,6 +97,7 @@ fn read_filter(mut params: Params, scope: Scope) -> Result<RunFilter, ApiError> 
         correlation_id: correlation_id.map(String::from),
         since: params.parsed("since", "an RFC 3339 time such as 2026-01-31T12:00:00Z"),
         cause: params.parsed("cause", one_of(Cause::ALL.map(Cause::as_str))),
+        latest: params.parsed("latest", "true or false").unwrap_or_default(),
         ..RunFilter::default()
     };
     params.finish()?;

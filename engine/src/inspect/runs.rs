@@ -25,6 +25,8 @@ pub struct RunFilter {
     pub error: Option<String>,
     /// Only runs that are paused, stuck or overdue.
     pub stuck: bool,
+    /// Only runs that were neither tried again nor followed by another one of the same target.
+    pub latest: bool,
     /// Only runs older than this one: where the page before ended.
     pub before: Option<Uuid>,
     pub limit: i64,
@@ -79,6 +81,12 @@ fn narrow(query: &mut QueryBuilder<Postgres>, filter: &RunFilter) {
     if let Some(text) = &filter.error {
         query.push(" and position(lower(").push_bind(text.clone());
         query.push(") in lower(concat(error::text, ' ', cause_detail::text))) > 0");
+    }
+    if filter.latest {
+        query.push(" and not exists (select from engine.run again where again.retry_of = run.id)");
+        query.push(
+            " and not exists (select from engine.run later where later.target = run.target and later.id > run.id)",
+        );
     }
     narrow_by_state(query, filter);
 }

@@ -449,6 +449,9 @@ pub struct BulkRetry {
     pub cause: Option<String>,
     /// Those whose error contains this text.
     pub error_signature: Option<String>,
+    /// Instead of those that rest, those that failed and were not tried again; each is begun anew.
+    #[serde(default)]
+    pub ended: bool,
     /// At most so many, up to 200.
     pub limit: Option<u16>,
     /// Why; kept with the act.

@@ -28,6 +28,9 @@ pub struct ListArgs {
     /// Only runs made at this RFC 3339 time or later
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
+    /// Only runs that were neither tried again nor followed by another about the same resource
+    #[arg(long)]
+    latest: bool,
     /// At most this many
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=200))]
     limit: u16,
@@ -52,6 +55,9 @@ pub async fn run(args: &ListArgs, client: &Client, format: Format) -> Result<(),
         ("since", &args.since),
     ] {
         query.extend(value.clone().map(|value| (name, value)));
+    }
+    if args.latest {
+        query.push(("latest", "true".to_owned()));
     }
     let page: Page<WorkflowRun> = client.get(&path, &query).await?;
     let rows: Vec<Vec<String>> = page.items.iter().map(row).collect();

@@ -30,7 +30,7 @@ pub async fn retry_instance(client: &Client, asked: End) -> Result<Proposal, Fai
 pub async fn bulk_retry(client: &Client, asked: BulkRetry) -> Result<Proposal, Failure> {
     let filter = json!({
         "project_id": client.project()?, "kind": asked.kind, "cause": asked.cause,
-        "error_signature": asked.error_signature,
+        "error_signature": asked.error_signature, "ended": asked.ended,
     });
     let is_filtered = asked.kind.is_some() || asked.cause.is_some() || asked.error_signature.is_some();
     let mut body = match (&asked.ids, is_filtered) {
