@@ -76,7 +76,7 @@ const runs = createRoute({
   getParentRoute: inPlace,
   path: "/runs",
   validateSearch: (search: Record<string, unknown>): RunFilter => ({
-    view: search.view === "stuck" ? "stuck" : undefined,
+    view: search.view === "stuck" || search.view === "failed" ? search.view : undefined,
     ...words(search, ["kind", "status", "cause", "subject", "correlation_id", "since", "project_id"]),
   }),
   component: RunsPage,

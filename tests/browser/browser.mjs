@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { createInterface } from "node:readline";
 import { chromium } from "playwright-core";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -20,6 +21,7 @@ export async function withBrowser(journey) {
     await journey(browser);
   } finally {
     await browser.close();
+    process.stdin.destroy();
   }
 }
 
@@ -89,7 +91,7 @@ export function at(path) {
 
 const PICTURES = [
   "runs", "run", "version", "catalog", "nodes", "artifact", "schedules", "failed", "instance-small",
-  "trace-life", "trace-life-dark", "usage", "usage-small",
+  "trace-life", "trace-life-dark", "usage", "usage-small", "failures", "refused",
 ];
 
 /** Kept only when somebody asks for new pictures, and only those that the documentation shows. */
@@ -157,4 +159,13 @@ export async function until(what, holds) {
 /** The browser itself notes every refusal; one that was provoked is no complaint. */
 export function forgive(page, status) {
   page.complaints = page.complaints.filter((complaint) => !complaint.includes(String(status)));
+}
+
+let replies;
+
+/** Tells the node of the story what to do next, where it obeys, and goes on when it knows. */
+export async function node(word) {
+  replies ??= createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+  process.stdout.write(`${word}\n`);
+  await replies.next();
 }

@@ -2,17 +2,8 @@
 // retried while the steps are drawn; upgraded, rolled back and ended; read in its logs, events and usage; and found again as
 // a whole by its correlation id. A viewer sees all of it and can do nothing. The node obeys words on stdout.
 import assert from "node:assert/strict";
-import { createInterface } from "node:readline";
-import { accessible, ask, at, fits, forgive, HAND, noComplaints, PLACE, picture, row, signedIn, state, withBrowser } from "./browser.mjs";
+import { accessible, ask, at, fits, forgive, HAND, node, noComplaints, PLACE, picture, row, signedIn, state, withBrowser } from "./browser.mjs";
 import { spend } from "./filled.mjs";
-
-const replies = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
-
-/** Tells the node of the story what to do next, and goes on when it knows. */
-async function node(word) {
-  process.stdout.write(`${word}\n`);
-  await replies.next();
-}
 
 await withBrowser(async (browser) => {
   const page = await signedIn(browser, "operator");
@@ -33,7 +24,6 @@ await withBrowser(async (browser) => {
   noComplaints(page);
   noComplaints(viewer);
 });
-process.stdin.destroy();
 
 /** From the catalog to the form that the version's schema makes, with the plan first. */
 async function deploy(page) {

@@ -1,5 +1,5 @@
-//! The life of an instance in a real browser, on a real `gpuaas dev` with a node that fails and hangs when the journey asks
-//! it to: `tests/browser/lifecycle.mjs` says so on its stdout and goes on when it is answered.
+//! Instances in a real browser, on a real `gpuaas dev` with a node that fails and hangs when the journey asks it to: the scripts
+//! of `tests/browser` say so on their stdout and go on when they are answered.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -21,16 +21,25 @@ const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operator_deploys_an_app_repairs_it_changes_it_ends_it_and_finds_it_all_again() {
+    journey("lifecycle", |dev, folder| releases::roll_out(dev, folder, "1.1.0")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deployments_that_failed_alike_are_begun_anew_together_once_their_cause_is_gone() {
+    journey("failures", |_, _| {}).await;
+}
+
+async fn journey(name: &str, prepare: impl FnOnce(&Dev, &Path)) {
     let folder = Folder::new();
     let image = some_image(&folder.0.join("image"));
     let more = ["--docker-host", "unix:///nowhere/docker.sock", "--hello-image", image.to_str().unwrap()];
     let dev = Dev::start(&folder.0.join("data"), &more);
-    releases::roll_out(&dev, &folder.0, "1.1.0");
+    prepare(&dev, &folder.0);
     let driver = Simulated::new();
     let node = rack(&dev, &driver).await;
 
     let mut browser = tokio::process::Command::new("node")
-        .arg(Path::new(ROOT).join("tests/browser/lifecycle.mjs"))
+        .arg(Path::new(ROOT).join(format!("tests/browser/{name}.mjs")))
         .env("GPUAAS_READY_FILE", folder.0.join("data.ready"))
         .current_dir(ROOT)
         .stdin(Stdio::piped())

@@ -20,6 +20,7 @@ import {
   type Node,
   type Page,
   type Project,
+  type Release,
   type Run,
   type RunDetail,
   type Schedule,
@@ -46,8 +47,14 @@ export const places = queryOptions({
   },
 });
 
+/** The newest releases of the platform. */
+export const releases = queryOptions({
+  queryKey: ["releases"],
+  queryFn: async () => (await get<Page<Release>>("/platform/releases")).items,
+});
+
 export interface RunFilter {
-  view?: "all" | "stuck";
+  view?: "stuck" | "failed";
   kind?: string;
   status?: string;
   cause?: string;
@@ -60,15 +67,20 @@ export interface RunFilter {
 
 /** Only the platform has a list of its own for runs that want a person's eye; in a project the states say it. */
 export function useRuns(place: Place, { view, ...filter }: RunFilter) {
-  const stuck = view === "stuck";
-  const path = stuck && place.isPlatform ? "/workflows/stuck" : "/workflows";
-  const query = stuck && !place.isPlatform ? { ...filter, status: filter.status ?? "paused,stuck" } : filter;
+  const path = view === "stuck" && place.isPlatform ? "/workflows/stuck" : "/workflows";
+  const query = { ...filter, ...statesOf(view, place, filter.status) };
   return useList<Run>(
-    ["runs", place.id, stuck, query],
+    ["runs", place.id, view, query],
     place.path + path,
     { ...query, since: since(query.since) },
     OFTEN,
   );
+}
+
+/** What failed is of interest until it was tried again. */
+function statesOf(view: RunFilter["view"], place: Place, chosen: string | undefined) {
+  if (view === "failed") return { status: "failed,compensated", latest: "true" };
+  return view === "stuck" && !place.isPlatform ? { status: chosen ?? "paused,stuck" } : {};
 }
 
 export function useAudit(place: Place, filter: Record<string, string | undefined>) {

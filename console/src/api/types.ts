@@ -50,6 +50,7 @@ export type WorkflowHandle = Schemas["WorkflowHandle"];
 export type Lifecycle = Schemas["Lifecycle"];
 export type Trust = Schemas["Trust"];
 export type SigningKey = Schemas["SigningKey"];
+export type Release = Schemas["PlatformRelease"];
 export type Node = Schemas["Node"];
 export type NodeStatus = Schemas["NodeStatus"];
 export type NodeWithToken = Schemas["NodeWithToken"];

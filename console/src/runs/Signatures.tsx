@@ -6,9 +6,9 @@ import type { BulkRetry, BulkRetryReport, Run } from "../api/types";
 import { counted } from "../runtime";
 import { Copy, curl } from "../ui/Copy";
 import { Dialog } from "../ui/Dialog";
-import { type Signature, signaturesOf, wishOf } from "./alike";
+import { type Narrowed, type Signature, signaturesOf, wishOf } from "./alike";
 
-export function Signatures({ runs, project }: { runs: Run[]; project: string | undefined }) {
+export function Signatures({ runs, narrowed }: { runs: Run[]; narrowed: Narrowed }) {
   const [chosen, choose] = useState<Signature | null>(null);
   const signatures = signaturesOf(runs);
   if (signatures.length === 0) return null;
@@ -18,7 +18,7 @@ export function Signatures({ runs, project }: { runs: Run[]; project: string | u
         <article key={`${signature.kind} ${signature.cause} ${signature.code}`}>
           <span className="count">{signature.ids.length}</span>
           <div>
-            <strong>{signature.kind}</strong> {signature.cause.replaceAll("_", " ")}
+            <strong>{signature.kind}</strong> {whyOf(signature)}
             {signature.code && <p className="id">{signature.example}</p>}
           </div>
           <button type="button" onClick={() => choose(signature)}>
@@ -26,21 +26,23 @@ export function Signatures({ runs, project }: { runs: Run[]; project: string | u
           </button>
         </article>
       ))}
-      {chosen && <BulkDialog signature={chosen} project={project} onClose={() => choose(null)} />}
+      {chosen && <BulkDialog signature={chosen} narrowed={narrowed} onClose={() => choose(null)} />}
     </section>
   );
 }
 
+const whyOf = ({ cause }: Signature) => cause?.replaceAll("_", " ") ?? "failed";
+
 interface Asking {
   signature: Signature;
-  project: string | undefined;
+  narrowed: Narrowed;
   onClose: () => void;
 }
 
-function BulkDialog({ signature, project, onClose }: Asking) {
+function BulkDialog({ signature, narrowed, onClose }: Asking) {
   const client = useQueryClient();
   const [key] = useState(() => crypto.randomUUID());
-  const body: BulkRetry = { ...wishOf(signature, project), dry_run: false };
+  const body: BulkRetry = { ...wishOf(signature, narrowed), dry_run: false };
   const preview = useMutation({
     mutationFn: () => post<BulkRetryReport>("/admin/workflows/bulk-retry", { ...body, dry_run: true }, `${key}-dry`),
   });
@@ -56,7 +58,7 @@ function BulkDialog({ signature, project, onClose }: Asking) {
   const refused = seen?.results.filter((result) => result.verdict === "refused") ?? [];
   return (
     <Dialog
-      title={`Retry ${signature.kind} that ${signature.cause.replaceAll("_", " ")}`}
+      title={`Retry ${signature.kind}: ${whyOf(signature)}`}
       confirm={seen ? `Retry ${counted(would, "run")}` : "Show what would happen"}
       busy={preview.isPending || retry.isPending}
       error={preview.error ?? retry.error}
@@ -64,17 +66,9 @@ function BulkDialog({ signature, project, onClose }: Asking) {
       onConfirm={() => (seen ? retry.mutate() : preview.mutate())}
       onClose={onClose}
     >
-      {signature.code ? (
-        <p>
-          Every run of this kind that rests for this cause with <code>{signature.code}</code> in its error is retried
-          from its failed step, also those that are not on this page.
-        </p>
-      ) : (
-        <p>
-          {counted(signature.ids.length, "run")} of this kind, which rest for this cause without an error, are retried:
-          those that are listed below.
-        </p>
-      )}
+      <p>
+        <Which signature={signature} />
+      </p>
       {seen && (
         <p role="status">
           {would} would go on{refused.length > 0 && `, ${refused.length} would be refused: ${refused[0]?.message}`}
@@ -82,5 +76,26 @@ function BulkDialog({ signature, project, onClose }: Asking) {
         </p>
       )}
     </Dialog>
+  );
+}
+
+function Which({ signature: { cause, code, ids } }: { signature: Signature }) {
+  if (!code && cause) {
+    return `${counted(ids.length, "run")} of this kind, which rest for this cause without an error, are retried: those that are listed below.`;
+  }
+  if (!code) return `${counted(ids.length, "run")} of this kind, which failed without a code, are begun anew.`;
+  if (!cause) {
+    return (
+      <>
+        Every run of this kind that failed with <code>{code}</code> in its error, and was not tried again since, is
+        begun anew: also those that are not on this page.
+      </>
+    );
+  }
+  return (
+    <>
+      Every run of this kind that rests for this cause with <code>{code}</code> in its error is retried from its failed
+      step, also those that are not on this page.
+    </>
   );
 }

@@ -24,12 +24,24 @@ test("runs with one code are alike, whatever else their errors say", () => {
 test("what is counted together is asked for together", () => {
   const [alike] = signaturesOf([run("1", "retries_exhausted", pull("one.example"))]);
   const filter = { kind: "instance.deploy", cause: "retries_exhausted", error_signature: "image_pull_failed" };
-  expect(alike && wishOf(alike, undefined)).toEqual({ filter });
-  expect(alike && wishOf(alike, "p")).toEqual({ filter: { ...filter, project_id: "p" } });
+  expect(alike && wishOf(alike, {})).toEqual({ filter });
+  expect(alike && wishOf(alike, { project_id: "p" })).toEqual({ filter: { ...filter, project_id: "p" } });
 });
 
 test("runs without a code are named, lest others of their kind go on too", () => {
   const resting = [run("1", "paused_by_operator", null), run("2", "paused_by_operator", "a text of its own")];
   const [alike] = signaturesOf(resting);
-  expect(alike && wishOf(alike, "p")).toEqual({ ids: ["1", "2"] });
+  expect(alike && wishOf(alike, {})).toEqual({ ids: ["1", "2"] });
+});
+
+test("runs that failed have no cause any more, and are begun anew", () => {
+  const failed = (id: string, status: Run["status"]) => ({
+    ...run(id, "backoff", pull("one.example"), status),
+    stuck_cause: null,
+  });
+  const [alike, ...rest] = signaturesOf([failed("1", "compensated"), failed("2", "failed"), failed("3", "cancelled")]);
+  expect(alike?.ids).toEqual(["1", "2"]);
+  expect(rest).toEqual([]);
+  const filter = { kind: "instance.deploy", ended: true, error_signature: "image_pull_failed" };
+  expect(alike && wishOf(alike, {})).toEqual({ filter });
 });
