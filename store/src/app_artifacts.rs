@@ -9,7 +9,7 @@ mod uses;
 pub use bytes::{Belonging, hold, let_go, manifests, mark_deleted, may_be_gone, now};
 pub use read::{Filter, find, find_locked, find_published, list};
 pub use revoked::{any_revoked, of_same_bytes, revoke_bytes};
-pub use uses::{Affected, NamingVersion, Reference, Uses, affected, uses};
+pub use uses::{Affected, NamingVersion, Reference, Totals, Uses, affected, uses};
 
 use chrono::{DateTime, Utc};
 use domain::Digest;

@@ -4,6 +4,7 @@ use agent::{Driver, Simulated, SimulatedFault};
 use domain::ErrorCode;
 use engine::RunState;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::yard::Yard;
 use crate::http::project;
@@ -57,10 +58,14 @@ async fn every_registration_of_revoked_bytes_is_revoked_and_none_is_taken_again(
 
 /// Revokes the artifact of a version.
 async fn revoke_version(platform: &Platform, number: &str) -> Value {
+    let path = project(&format!("/app-artifacts/{}/revoke", artifact_of(platform, number).await));
+    platform.http.acting("project-admin").post(&path, json!({})).await.with(200)
+}
+
+async fn artifact_of(platform: &Platform, number: &str) -> Uuid {
     let digest = shelve(number).to_string();
     let found = platform.http.get(&project(&format!("/app-artifacts?digest={digest}"))).await.with(200);
-    let path = project(&format!("/app-artifacts/{}/revoke", id_of(&found["items"][0])));
-    platform.http.acting("project-admin").post(&path, json!({})).await.with(200)
+    id_of(&found["items"][0])
 }
 
 const LAUNCH_IS: &str =
@@ -231,6 +236,15 @@ async fn whoever_revokes_hears_of_every_instance_that_runs_the_bytes_in_whicheve
     let more = sqlx::query(more).bind(DEMO).bind(NEXT_DOOR).bind(id);
     more.execute(&platform.story.pool).await.unwrap();
 
+    let artifact = artifact_of(&platform, &number).await;
+    let path = project(&format!("/app-artifacts/{artifact}/retire"));
+    let used = platform.http.acting("project-admin").post(&path, json!({ "when": "now" })).await.with(409);
+    let uses = &used["details"]["references"];
+    assert_eq!(
+        (&uses["totals"]["instances"], uses["instances"].as_array().unwrap().len()),
+        (&json!(1001), 100)
+    );
+    assert!(used["message"].as_str().unwrap().starts_with("1001 instances, 1 versions"), "{used:#}");
     let revoked = revoke_version(&platform, &number).await;
     assert_eq!(revoked["affected_total"], 1001);
     let listed = revoked["affected_instances"].as_array().unwrap();

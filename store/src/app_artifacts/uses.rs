@@ -19,6 +19,16 @@ pub struct Uses {
     /// Releases of the platform, by version.
     #[serde(default)]
     pub releases: Vec<String>,
+    /// However many are listed.
+    #[serde(default)]
+    pub totals: Totals,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    pub instances: i64,
+    pub versions: i64,
+    pub releases: i64,
 }
 
 impl Uses {
@@ -45,9 +55,11 @@ pub struct NamingVersion {
 }
 
 pub async fn uses(conn: &mut PgConnection, artifact: &AppArtifact) -> sqlx::Result<Uses> {
-    let instances = references(conn, artifact).await?;
-    let versions = versions_naming(conn, artifact.id).await?;
-    Ok(Uses { instances, versions, releases: releases_naming(conn, artifact.id).await? })
+    let (instances, of_instances) = references(conn, artifact).await?;
+    let (versions, of_versions) = versions_naming(conn, artifact.id).await?;
+    let (releases, of_releases) = releases_naming(conn, artifact.id).await?;
+    let totals = Totals { instances: of_instances, versions: of_versions, releases: of_releases };
+    Ok(Uses { instances, versions, releases, totals })
 }
 
 /// Who uses what was revoked.
@@ -84,42 +96,63 @@ pub async fn affected(conn: &mut PgConnection, artifacts: &[Uuid]) -> sqlx::Resu
 }
 
 /// Every use of the bytes counts, whichever registration of them an instance names.
-async fn references(conn: &mut PgConnection, artifact: &AppArtifact) -> sqlx::Result<Vec<Reference>> {
-    sqlx::query_as!(
-        Reference,
-        "select distinct i.id as app_instance_id, i.project_id, u.standing, i.status
-         from app_instance_artifacts u join app_instances i on i.id = u.instance_id
-         where (u.artifact_id = $1 or (u.digest = $2 and u.repository = $3)) and i.status <> 'decommissioned'
-         order by i.id, u.standing limit $4",
+async fn references(conn: &mut PgConnection, artifact: &AppArtifact) -> sqlx::Result<(Vec<Reference>, i64)> {
+    let rows = sqlx::query!(
+        r#"select app_instance_id, project_id, standing, status, count(*) over () as "total!"
+           from (select distinct i.id as app_instance_id, i.project_id, u.standing, i.status
+                 from app_instance_artifacts u join app_instances i on i.id = u.instance_id
+                 where (u.artifact_id = $1 or (u.digest = $2 and u.repository = $3))
+                   and i.status <> 'decommissioned') used
+           order by app_instance_id, standing limit $4"#,
         artifact.id,
         artifact.digest,
         artifact.repository,
         MOST
     )
     .fetch_all(conn)
-    .await
+    .await?;
+    let total = rows.first().map_or(0, |row| row.total);
+    let listed = rows.into_iter().map(|row| Reference {
+        app_instance_id: row.app_instance_id,
+        project_id: row.project_id,
+        standing: row.standing,
+        status: row.status,
+    });
+    Ok((listed.collect(), total))
 }
 
-async fn versions_naming(conn: &mut PgConnection, artifact: Uuid) -> sqlx::Result<Vec<NamingVersion>> {
-    sqlx::query_as!(
-        NamingVersion,
-        "select distinct v.id as version_id, a.slug as app_slug, v.version, v.status
-         from app_version_artifacts f join app_versions v on v.id = f.version_id join apps a on a.id = v.app_id
-         where f.artifact_id = $1 and v.status <> 'retired' order by v.id limit $2",
+async fn versions_naming(conn: &mut PgConnection, artifact: Uuid) -> sqlx::Result<(Vec<NamingVersion>, i64)> {
+    let rows = sqlx::query!(
+        r#"select version_id, app_slug, version, status, count(*) over () as "total!"
+           from (select distinct v.id as version_id, a.slug as app_slug, v.version, v.status
+                 from app_version_artifacts f join app_versions v on v.id = f.version_id join apps a on a.id = v.app_id
+                 where f.artifact_id = $1 and v.status <> 'retired') naming
+           order by version_id limit $2"#,
         artifact,
         MOST
     )
     .fetch_all(conn)
-    .await
+    .await?;
+    let total = rows.first().map_or(0, |row| row.total);
+    let listed = rows.into_iter().map(|row| NamingVersion {
+        version_id: row.version_id,
+        app_slug: row.app_slug,
+        version: row.version,
+        status: row.status,
+    });
+    Ok((listed.collect(), total))
 }
 
-async fn releases_naming(conn: &mut PgConnection, artifact: Uuid) -> sqlx::Result<Vec<String>> {
-    sqlx::query_scalar!(
-        "select r.version from platform_release_artifacts a join platform_releases r on r.id = a.release_id
-         where a.artifact_id = $1 order by r.id limit $2",
+async fn releases_naming(conn: &mut PgConnection, artifact: Uuid) -> sqlx::Result<(Vec<String>, i64)> {
+    let rows = sqlx::query!(
+        r#"select r.version, count(*) over () as "total!"
+           from platform_release_artifacts a join platform_releases r on r.id = a.release_id
+           where a.artifact_id = $1 order by r.id limit $2"#,
         artifact,
         MOST
     )
     .fetch_all(conn)
-    .await
+    .await?;
+    let total = rows.first().map_or(0, |row| row.total);
+    Ok((rows.into_iter().map(|row| row.version).collect(), total))
 }

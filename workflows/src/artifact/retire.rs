@@ -20,7 +20,7 @@ use engine::{Fault, Halt, PlannedStep, Run, Workflow};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
-use store::app_artifacts::{self, AppArtifact, Belonging, Uses};
+use store::app_artifacts::{self, AppArtifact, Belonging, Totals, Uses};
 use store::{policies, retirements};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -97,11 +97,9 @@ async fn require_unused(conn: &mut PgConnection, artifact: &AppArtifact) -> Resu
 }
 
 fn in_use(uses: &Uses) -> String {
+    let Totals { instances, versions, releases } = uses.totals;
     format!(
-        "{} instances, {} versions and {} releases of the platform use the artifact.",
-        uses.instances.len(),
-        uses.versions.len(),
-        uses.releases.len()
+        "{instances} instances, {versions} versions and {releases} releases of the platform use the artifact."
     )
 }
 
