@@ -26,7 +26,7 @@ const pagesOf = ({ instance, gone, webhook, submission, artifact }) => [
   ["P/catalog/jupyterlab", (page) => page.getByRole("region", { name: "Entitlement" })],
   ["platform/catalog/jupyterlab/4.3.0", (page) => page.getByRole("heading", { name: "What it needs" }), "version"],
   ["P/catalog/jupyterlab/4.3.0/deploy", (page) => page.getByLabel(/package index/)],
-  ["P/catalog/slurm-reference/24.05.0/deploy", (page) => page.getByLabel(/Controller/)],
+  ["P/catalog/slurm-reference/24.05.0/deploy", (page) => page.getByText(/^(Add|Remove)$/).first()],
   ["P/catalog?view=reviews", (page) => row(page, "hello 1.9.0")],
   [`platform/submissions/${submission}`, (page) => page.getByText("Greets in more languages.").first()],
   ["P/artifacts", (page) => row(page, "hello 1.0.0").getByText("verified")],

@@ -1,5 +1,7 @@
 //! A canary opens a version to some projects, only ever to more, and takes itself back when it fails too often.
 
+use std::time::Duration;
+
 use agent::{Simulated, SimulatedFault};
 use domain::StatusReason;
 use engine::RunState;
@@ -97,6 +99,25 @@ async fn a_running_canary_only_grows() {
     assert_eq!(seen["canary"], json!({ "percent": 20 }), "who is on the list is not everybody's business");
     acts(&platform, "notes", "1.0.0", "rollback", json!({ "reason": "enough" })).await;
     acts(&platform, "notes", "1.0.0", "canary", json!({ "percent": 5 })).await;
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_canary_is_held_where_it_is_however_well_it_goes_until_somebody_moves_it() {
+    let platform = Platform::new().await;
+    let version = staged(&platform).await;
+    acts(&platform, "notes", "1.0.0", "canary", json!({ "percent": 10 })).await;
+    for _ in 0..60 {
+        assert!(!deployed(&platform, &version, false).await);
+    }
+    platform.story.advance(Duration::from_secs(30 * 86_400)).await;
+    assert!(!deployed(&platform, &version, false).await);
+    let held = platform.get(&catalog("/notes/versions/1.0.0")).await.with(200);
+    assert_eq!((&held["status"], &held["canary"]["percent"]), (&json!("canary"), &json!(10)));
+    let moves = "select count(*) from audit where target = $1 and action like 'version.%'";
+    let moves =
+        sqlx::query_scalar::<_, i64>(moves).bind(format!("version:{}", version["id"].as_str().unwrap()));
+    assert_eq!(moves.fetch_one(&platform.story.pool).await.unwrap(), 2, "staged and begun, by somebody");
     platform.end().await;
 }
 

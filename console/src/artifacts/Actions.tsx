@@ -5,6 +5,7 @@ import { type Artifact, CHANNELS, type WorkflowHandle } from "../api/types";
 import { usePlace } from "../shell/Shell";
 import { type Act, Acts } from "../ui/Acts";
 import { AskDialog } from "../ui/Ask";
+import { type Uses, UsesList } from "./Uses";
 
 type Verb = "verify" | "promote" | "deprecate" | "retire" | "revoke";
 
@@ -29,7 +30,7 @@ const ACTS: Record<Verb, Act> = {
     name: "Retire",
     needs: "apps.artifact.retire",
     looks: "danger",
-    tells: "It is deprecated now, and out of use for good once the grace period is over and nothing refers to it.",
+    tells: "Nothing new uses it from now on, and it is out of use for good. This cannot be taken back.",
   },
   revoke: {
     name: "Revoke",
@@ -61,23 +62,35 @@ function Question({ verb, artifact, path, onClose }: Asking) {
   const place = usePlace();
   const navigate = useNavigate();
   const [channel, setChannel] = useState<string>(CHANNELS.find((one) => !artifact.channels.includes(one)) ?? "dev");
+  const [when, setWhen] = useState("unused");
   const act = ACTS[verb];
+  const bodies: Partial<Record<Verb, Record<string, unknown>>> = { promote: { channel }, retire: { when } };
   return (
     <AskDialog<{ workflow?: WorkflowHandle }>
       title={`${act.name} ${artifact.app_slug} ${artifact.app_version} ${artifact.artifact_name}?`}
       confirm={act.name}
       danger={act.looks === "danger"}
       path={`${path}/${verb}`}
-      body={verb === "promote" ? { channel } : {}}
+      body={bodies[verb] ?? {}}
       reasoned
       renews={["artifact", "artifacts", "gates"]}
       onDone={({ workflow }) => {
         // What takes time is a run; it is watched where every run is.
         if (workflow) void navigate({ to: "/$place/runs/$run", params: { place: place.id, run: workflow.id } });
       }}
+      obstacles={({ references }) => <UsesList uses={references as Uses | undefined} />}
       onClose={onClose}
     >
       <p>{act.tells}</p>
+      {verb === "retire" && (
+        <label className="field">
+          When
+          <select value={when} onChange={(event) => setWhen(event.target.value)}>
+            <option value="unused">once the grace period is over and nothing uses it</option>
+            <option value="now">now, or not at all</option>
+          </select>
+        </label>
+      )}
       {verb === "promote" && (
         <label className="field">
           Channel

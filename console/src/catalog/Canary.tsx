@@ -29,9 +29,10 @@ export function Canary({ version, gates }: { version: Version; gates: Gates }) {
       </header>
       {judged && <Meter samples={judged.evidence as unknown as Samples} />}
       <Facts facts={[["Open to", <OpenTo key="who" canary={version.canary} />], ...judgement(judged)]} />
-      <p className="quiet">
-        To hold it here, do nothing: it stays open to these, and goes back to staged by itself if more deployments fail
-        than is tolerated. Widen it to let more projects in, publish it for all, or roll it back for none.
+      <p>
+        <strong>Held at {version.canary.percent} % of projects.</strong> Nothing lets more in by itself: it stays so
+        until somebody widens it, publishes it for all or rolls it back for none. Only too many failed deployments move
+        it, back to staged.
       </p>
     </section>
   );

@@ -14,17 +14,20 @@ const COLUMNS: Column<PlacementRow>[] = [
     head: "Fits",
     cell: (row) => <span className={row.fits ? "tone-good" : "tone-bad"}>{row.fits ? "yes" : "no"}</span>,
   },
-  { head: "Why", cell: (row) => <Why row={row} />, className: "why" },
+  { head: "What is asked, and what is there", cell: (row) => <Why row={row} /> },
 ];
 
+/** What is not there comes first. */
 function Why({ row }: { row: PlacementRow }) {
-  const failed = row.predicates.filter((one) => !one.holds);
-  if (failed.length === 0) return <span className="quiet">everything that is asked is there</span>;
+  const all = [...row.predicates.filter((one) => !one.holds), ...row.predicates.filter((one) => one.holds)];
   return (
-    <ul className="plain-list">
-      {failed.map((one) => (
-        <li key={one.name}>
-          <strong>{one.name.replaceAll("_", " ")}</strong>: {one.required} is asked, {one.actual} is there
+    <ul className="predicates">
+      {all.map((one) => (
+        <li key={one.name} className={one.holds ? "quiet" : "tone-bad"}>
+          <span aria-hidden="true">{one.holds ? "✓" : "✗"}</span>
+          <span>
+            <strong>{one.name.replaceAll("_", " ")}</strong>: {one.required} is asked, {one.actual} is there
+          </span>
         </li>
       ))}
     </ul>

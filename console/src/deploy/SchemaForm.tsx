@@ -2,6 +2,7 @@
 import Form from "@rjsf/core/lib/components/Form.js";
 import type { RJSFSchema } from "@rjsf/utils";
 import { useMemo } from "react";
+import { BUTTONS } from "./buttons";
 import { errorSchema, type Hints, uiSchema } from "./fields";
 import { validator } from "./validator";
 import type { Refusal } from "./wish";
@@ -16,6 +17,8 @@ interface Props {
   onChange: (value: Record<string, unknown>, valid: boolean) => void;
 }
 
+const TEMPLATES = { ButtonTemplates: BUTTONS };
+
 export function SchemaForm({ title, schema, hints, value, refused, onChange }: Props) {
   const ui = useMemo(() => uiSchema(schema, hints as Hints | undefined), [schema, hints]);
   const extraErrors = useMemo(() => errorSchema(refused), [refused]);
@@ -28,6 +31,7 @@ export function SchemaForm({ title, schema, hints, value, refused, onChange }: P
         uiSchema={ui}
         formData={value}
         validator={validator}
+        templates={TEMPLATES}
         liveValidate="onChange"
         showErrorList={false}
         noHtml5Validate

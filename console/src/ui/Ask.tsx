@@ -2,7 +2,7 @@
 // as the same request for a terminal. Each opening has a key of its own, so that a second click is no second deed.
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
-import { change } from "../api/client";
+import { ApiError, change } from "../api/client";
 import { Copy, curl } from "./Copy";
 import { Dialog } from "./Dialog";
 
@@ -24,6 +24,8 @@ export interface Wish {
 interface Props<A> extends Wish {
   children: ReactNode;
   onDone?: (answer: A) => void;
+  /** What a refusal names as standing in the way. */
+  obstacles?: (details: Record<string, unknown>) => ReactNode;
 }
 
 export function Ask<A = unknown>({ label, primary, ...wish }: Props<A> & { label: string; primary?: boolean }) {
@@ -39,7 +41,7 @@ export function Ask<A = unknown>({ label, primary, ...wish }: Props<A> & { label
   );
 }
 
-export function AskDialog<A>({ onClose, onDone, children, ...wish }: Props<A> & { onClose: () => void }) {
+export function AskDialog<A>({ onClose, onDone, obstacles, children, ...wish }: Props<A> & { onClose: () => void }) {
   const client = useQueryClient();
   const [key] = useState(() => crypto.randomUUID());
   const [reason, setReason] = useState("");
@@ -61,6 +63,7 @@ export function AskDialog<A>({ onClose, onDone, children, ...wish }: Props<A> & 
       danger={wish.danger}
       busy={ask.isPending}
       error={ask.error}
+      obstacles={ask.error instanceof ApiError && obstacles?.(ask.error.details)}
       curl={
         <>
           {wish.cli && <Copy text={wish.cli} label="Copy as CLI" />}

@@ -8,13 +8,15 @@ interface Props {
   danger?: boolean;
   busy: boolean;
   error: unknown;
+  /** What stands in the way, under what was said of it. */
+  obstacles?: ReactNode;
   curl?: ReactNode;
   children: ReactNode;
   onConfirm: () => void;
   onClose: () => void;
 }
 
-export function Dialog({ title, confirm, danger, busy, error, curl, children, onConfirm, onClose }: Props) {
+export function Dialog({ title, confirm, danger, busy, error, obstacles, curl, children, onConfirm, onClose }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const shown = dialog.current;
@@ -31,6 +33,7 @@ export function Dialog({ title, confirm, danger, busy, error, curl, children, on
         <h2 id="dialog-title">{title}</h2>
         {children}
         {error ? <Problem error={error} /> : null}
+        {error ? obstacles : null}
         <footer>
           {curl}
           <span className="spring" />
