@@ -17,6 +17,7 @@ pub mod login;
 pub mod logs;
 pub mod matrix;
 pub mod mcp;
+pub mod nodes;
 pub mod open;
 pub mod output;
 pub mod pick;
@@ -116,6 +117,9 @@ pub enum Verb {
     Wait(wait::WaitArgs),
     /// Publish an image or a file of an app: push, sign, register, verify
     Publish(publish::PublishArgs),
+    /// The platform's machines; have the agent of one become that of another release
+    #[command(subcommand)]
+    Nodes(nodes::NodesCommand),
     /// What was done and what was refused, newest first
     Audit(audit::AuditArgs),
     /// Take a project's bill along, or check one without a server
@@ -152,8 +156,8 @@ pub async fn run(verb: &Verb, args: &ClientArgs, format: Format) -> Result<(), F
         return login::run(login, args, &surroundings, format).await;
     }
     let mut client = Client::open(args, &surroundings)?;
-    // Who one is, is told wherever one is.
-    if !matches!(verb, Verb::Whoami) {
+    // Who one is, is told wherever one is; and machines are of no project.
+    if !matches!(verb, Verb::Whoami | Verb::Nodes(_)) {
         client.find_project().await?;
     }
     match verb {
@@ -177,6 +181,7 @@ pub async fn run(verb: &Verb, args: &ClientArgs, format: Format) -> Result<(), F
         Verb::Retry(retry) => retry::run(retry, &client, format).await,
         Verb::Wait(wait) => wait::run(wait, &client, format).await,
         Verb::Publish(publish) => publish::run(publish, &client, format).await,
+        Verb::Nodes(command) => nodes::run(command, &client, format).await,
         Verb::Audit(audit) => audit::run(audit, &client, format).await,
         Verb::Bill(BillCommand::Export(export)) => bill::export(export, &client, format).await,
         Verb::Bill(BillCommand::Verify(_)) => Ok(()),

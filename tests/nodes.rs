@@ -6,5 +6,5 @@ mod doctor;
 mod enrolment;
 mod imposed;
 mod tasks;
-mod update;
+pub mod update;
 mod wire;

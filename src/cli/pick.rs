@@ -3,7 +3,8 @@
 use std::fmt::Display;
 
 use api_types::{
-    AccessCredential, AccessCredentialStatus, Allocation, AppInstance, Artifact, Me, Project, WorkflowRun,
+    AccessCredential, AccessCredentialStatus, Allocation, AppInstance, Artifact, Me, Node, Project,
+    WorkflowRun,
 };
 use domain::{AllocationStatus, InstanceStatus};
 use uuid::Uuid;
@@ -88,12 +89,7 @@ pub async fn project(client: &Client, text: &str) -> Result<Uuid, Failure> {
     }
     all.sort();
     all.dedup();
-    let (named, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, slug)| slug == text);
-    let found = if named.is_empty() {
-        others.into_iter().filter(|(id, _)| begins(*id, text)).collect()
-    } else {
-        named
-    };
+    let found = called(all, text, |(id, slug)| (*id, slug));
     if found.is_empty() {
         return Err(Failure::not_found(format!(
             "no project of yours is called {text}, and no id begins with it; `gpuaas whoami` lists them"
@@ -128,19 +124,35 @@ pub async fn credential(client: &Client, text: &str) -> Result<Uuid, Failure> {
         return Ok(id);
     }
     let all: Vec<AccessCredential> = client.list(&client.in_project("/access-credentials")?, &[]).await?;
-    let usable = all.into_iter().filter(|one| one.status == AccessCredentialStatus::Active);
-    let (named, others): (Vec<_>, Vec<_>) = usable.partition(|one| one.name == text);
-    let found = if named.is_empty() {
-        others.into_iter().filter(|one| begins(one.id, text)).collect()
-    } else {
-        named
-    };
+    let usable = all.into_iter().filter(|one| one.status == AccessCredentialStatus::Active).collect();
+    let found = called(usable, text, |one: &AccessCredential| (one.id, &one.name));
     if found.is_empty() {
         return Err(Failure::not_found(format!(
             "no credential of the project is called {text}, and no id begins with it"
         )));
     }
     one(found, text, "credential", &|one| format!("{} ({})", one.id, one.name)).map(|one| one.id)
+}
+
+/// A node of the platform, by its name, its id or the beginning of it.
+pub async fn node(client: &Client, text: &str) -> Result<Node, Failure> {
+    if let Ok(id) = text.parse::<Uuid>() {
+        return client.get(&format!("/api/v1/admin/nodes/{id}"), &[]).await;
+    }
+    let found =
+        called(client.list("/api/v1/admin/nodes", &[]).await?, text, |node: &Node| (node.id, &node.name));
+    if found.is_empty() {
+        return Err(Failure::not_found(format!(
+            "no node is called {text}, and no id begins with it; `gpuaas nodes list` lists them"
+        )));
+    }
+    one(found, text, "node", &|node| format!("{} ({})", node.id, node.name))
+}
+
+/// Those of this name; where there are none, those whose ids begin so.
+fn called<T>(all: Vec<T>, text: &str, of: impl Fn(&T) -> (Uuid, &String)) -> Vec<T> {
+    let (named, others): (Vec<T>, Vec<T>) = all.into_iter().partition(|one| of(one).1 == text);
+    if named.is_empty() { others.into_iter().filter(|one| begins(of(one).0, text)).collect() } else { named }
 }
 
 fn may_begin_an_id(text: &str) -> bool {

@@ -22,8 +22,17 @@ const TICK: Duration = Duration::from_millis(500);
 
 /// The run once it has settled. Programs are told nothing on the way.
 pub async fn see_through(client: &Client, run: Uuid, format: Format) -> Result<WorkflowRunDetail, Failure> {
+    see_through_at(client, &client.in_project(&format!("/workflows/{run}"))?, run, format).await
+}
+
+/// Of a run that may be of no project.
+pub async fn see_through_at(
+    client: &Client,
+    href: &str,
+    run: Uuid,
+    format: Format,
+) -> Result<WorkflowRunDetail, Failure> {
     let board = Mutex::new(Board::new(client, format));
-    let href = client.in_project(&format!("/workflows/{run}"))?;
     let path = format!("{href}/stream");
     let ended = tokio::select! {
         ended = sse::follow(client, &path, None, |event| held(&board).take(event)) => ended.map(|_| ()),
@@ -34,7 +43,7 @@ pub async fn see_through(client: &Client, run: Uuid, format: Format) -> Result<W
     };
     held(&board).clear();
     ended?;
-    client.get(&href, &[]).await
+    client.get(href, &[]).await
 }
 
 /// Whether the run did what it was for; if not, where it failed, why, and how to go on.

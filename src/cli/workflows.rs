@@ -31,8 +31,8 @@ pub enum WorkflowsCommand {
     },
     /// Stop a run before its next step
     Pause(operate::OperateArgs),
-    /// Let a paused run go on
-    Resume(operate::OperateArgs),
+    /// Let a paused or stuck run go on; with --force, take one from a process that has been silent for long
+    Resume(operate::ResumeArgs),
     /// End a run and undo what it did; on a terminal it asks, and shows first what that is
     Cancel(operate::CancelArgs),
 }
@@ -45,7 +45,7 @@ pub async fn run(command: &WorkflowsCommand, client: &Client, format: Format) ->
             watch::run(pick::workflow(client, run).await?, client, format).await
         }
         WorkflowsCommand::Pause(args) => operate::run("pause", args, client, format).await,
-        WorkflowsCommand::Resume(args) => operate::run("resume", args, client, format).await,
+        WorkflowsCommand::Resume(args) => operate::resume(args, client, format).await,
         WorkflowsCommand::Cancel(args) => operate::cancel(args, client, format).await,
     }
 }

@@ -1,5 +1,5 @@
 // The way of those who decide: a publisher sends a manifest, a platform admin reads what it changes and approves it, sees
-// which gate keeps the version from being staged, drains a node, turns a schedule and retries what stopped alike; a project admin
+// which gate keeps the version from being staged, drains and updates a node, turns a schedule and retries what stopped alike; a project admin
 // entitles the project, narrows it, and switches it off.
 import assert from "node:assert/strict";
 import { accessible, ask, at, copied, fits, noComplaints, PLACE, row, send, signedIn, state, withBrowser } from "./browser.mjs";
@@ -61,6 +61,7 @@ async function nodes(page) {
   await ask(page, "Activate", "They were cleaned");
   await page.locator(".panel .state").filter({ hasText: "active" }).waitFor();
 
+  await updated(page);
   await page.getByRole("button", { name: "Add a node" }).click();
   await page.getByRole("dialog").getByLabel("Name").fill("rack-7");
   await page.getByRole("dialog").getByRole("button", { name: "Get the token" }).click();
@@ -69,6 +70,20 @@ async function nodes(page) {
   await page.getByRole("button", { name: "I have used it" }).click();
   await page.getByRole("article", { name: "rack-7" }).getByText("enrolling").waitFor();
   assert.equal(await page.getByText("--enroll").count(), 0, "a token is shown once");
+}
+
+/** The run says what became of it: this node is part of the platform's own process, and goes on as it is. */
+async function updated(page) {
+  await page.getByRole("button", { name: "Update", exact: true }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("option", { name: "1.2.0" }).waitFor({ state: "attached" });
+  assert.match(await copied(dialog, "Copy as CLI"), /^gpuaas nodes update local-\S+ 1\.2\.0$/);
+  await accessible(page, "the question before an update");
+  await dialog.getByRole("button", { name: "Update", exact: true }).click();
+  await page.getByRole("heading", { name: "node.update_agent" }).waitFor();
+  await state(page, "compensated");
+  await page.getByRole("region", { name: "What stopped the run" }).getByText(/part of another process/).waitFor();
+  await page.goto(at("platform/nodes"));
 }
 
 async function schedules(page) {

@@ -6,7 +6,7 @@ import { fill, receiving } from "./filled.mjs";
 /** Whatever changes something, on any page. */
 const CHANGES = new RegExp(
   `^(${[
-    ["Pause", "Resume", "Cancel", "Retry", "Retry all alike", "Run now"],
+    ["Pause", "Resume", "Cancel", "Retry", "Retry all alike", "Update", "Run now"],
     ["Deploy", "Upgrade", "Roll back", "Decommission"],
     ["Entitle the project", "Switch off", "Narrow", "Approve", "Reject"],
     ["Stage", "Start canary", "Widen canary", "Publish", "Deprecate", "Retire"],

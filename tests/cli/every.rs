@@ -4,6 +4,7 @@
 mod billing;
 mod changing;
 mod machine;
+mod nodes;
 mod publishing;
 mod reading;
 mod runs;

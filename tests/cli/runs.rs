@@ -1,10 +1,12 @@
 //! Runs from the shell: listed, shown, watched, retried and waited for; and who did what.
 
-use engine::RunState;
+use std::time::Duration;
+
+use engine::{RunState, Settings};
 
 use super::{Shell, told};
 use crate::http::Http;
-use crate::support::story::Story;
+use crate::support::story::{Story, quick};
 use crate::support::world::{Do, Trouble, hold, touch};
 
 const HOUR: u64 = 3_600_000;
@@ -123,6 +125,27 @@ async fn a_run_is_retried_and_waited_for_and_the_audit_log_tells() {
         "wait_time_is_up",
         told(&shell.ask(&["wait", &waits.to_string(), "--timeout", "0"]).await)
     );
+    server.close().await;
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_whose_owner_is_silent_is_taken_from_it_by_force_alone() {
+    let story = Story::with(Settings { force_after: Duration::ZERO, ..quick() }, None).await;
+    let http = Http::over(&story).await;
+    let server = http.listen().await;
+    let shell = Shell::at(server.address, http.acting("project-admin").token());
+    story.world.trouble("b", [Trouble::Hang]);
+    let run = story.start([hold("a"), hold("b")]).await;
+    story.until_step(run, "b", "running").await;
+    let id = run.to_string();
+    let refused = shell.ask(&["workflows", "resume", &id]).await;
+    assert_eq!(refused.code, Some(5), "it does not rest: {refused:?}");
+    let taken = shell.ask(&["workflows", "resume", &id, "--force", "--reason", "Its machine hangs"]).await;
+    assert_eq!(taken.code, Some(0), "{taken:?}");
+    assert_eq!(story.ends(run).await, RunState::Succeeded);
+    story.world.gate.add_permits(1);
+    assert_eq!(story.effects(run).await.len(), 2, "each once");
     server.close().await;
     story.end().await;
 }

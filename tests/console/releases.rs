@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clients::oci_layout::{FileEntry, Image, pack};
+use node_protocol::program_for;
 use serde_json::{Value, json};
 
 use crate::support::process::{Dev, gpuaas};
@@ -18,12 +19,26 @@ pub fn publish(dev: &Dev, folder: &Path, version: &str) -> String {
         &format!("{url}/api/v1/admin/apps/manifests?owner_project_id={project}"),
         &token,
     );
-    let mut publish = gpuaas(&["publish", "hello", version, "--output", "json", "--image"]);
-    publish
-        .arg(some_other_image(&folder.join("next")))
-        .env("GPUAAS_BASE_URL", url)
-        .env("GPUAAS_TOKEN", &token);
-    publish.env("GPUAAS_PROJECT", project).env("HOME", folder);
+    let image = some_other_image(&folder.join("next"));
+    published(dev, folder, &["hello", version, "--image", image.to_str().unwrap()])
+}
+
+/// A release of the platform with a program for nodes like those of the story.
+pub fn release(dev: &Dev, folder: &Path, version: &str) {
+    let file = folder.join("program");
+    std::fs::write(&file, "a program").unwrap();
+    let blob = ["hello", "1.0.0", "--name", "program", "--blob", file.to_str().unwrap()];
+    let name = program_for(Some(&format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH)));
+    let artifacts = json!([{ "name": name, "artifact_id": published(dev, folder, &blob) }]);
+    post(dev, "/api/v1/admin/platform/releases", &json!({ "version": version, "artifacts": artifacts }));
+}
+
+/// By the command, as the platform's administrator. Answers the artifact's id.
+fn published(dev: &Dev, folder: &Path, what: &[&str]) -> String {
+    let mut publish = gpuaas(&[&["publish", "--output", "json"], what].concat());
+    let of = |name: &str| dev.ready[name].as_str().unwrap();
+    publish.env("GPUAAS_BASE_URL", of("api_url")).env("GPUAAS_TOKEN", dev.token("admin"));
+    publish.env("GPUAAS_PROJECT", of("project_id")).env("HOME", folder);
     let said = publish.output().expect("the binary runs");
     let artifact: Value = serde_json::from_slice(&said.stdout)
         .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&said.stderr)));
@@ -71,6 +86,6 @@ pub fn post(dev: &Dev, path: &str, body: &Value) -> Value {
     answer
 }
 
-fn settled(answer: &Value) {
+pub fn settled(answer: &Value) {
     assert_eq!(answer["workflow"]["status"], "succeeded", "{answer:#}");
 }

@@ -35,7 +35,7 @@ fn clock_of(yard: &Yard) -> JoinHandle<()> {
 }
 
 /// A blob of this name with these bytes: published and verified as any other.
-async fn published(yard: &Yard, name: &str, bytes: Vec<u8>) -> Uuid {
+pub async fn published(yard: &Yard, name: &str, bytes: Vec<u8>) -> Uuid {
     let digest = digest(&bytes);
     let intent = yard.intent(json!({ "artifact_name": name, "artifact_kind": "blob" })).await;
     let request = Request::builder().method(Method::PUT).uri(intent["upload_path"].as_str().unwrap());

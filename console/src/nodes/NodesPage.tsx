@@ -4,6 +4,7 @@ import { useState } from "react";
 import { places, useNodes } from "../api/queries";
 import type { Allocation, Inventory, Node, NodeWithToken, Workload } from "../api/types";
 import { useHeldAllocations } from "../api/whole";
+import { may } from "../place";
 import { usePlace } from "../shell/Shell";
 import { ago, dayAndTime } from "../time";
 import { Ask } from "../ui/Ask";
@@ -15,6 +16,7 @@ import { useNow } from "../ui/now";
 import { StateWord } from "../ui/State";
 import { AddNode, Enrolment } from "./AddNode";
 import { type Packed, packing, SILENT_MS } from "./packing";
+import { UpdateNode } from "./UpdateNode";
 
 export function NodesPage() {
   const place = usePlace();
@@ -128,6 +130,7 @@ function PackedBar({ packed }: { packed: Packed }) {
 function Buttons({ node }: { node: Node }) {
   const place = usePlace();
   const path = `${place.path}/nodes/${node.id}`;
+  if (!may(place, "nodes.manage")) return null;
   return (
     <fieldset className="actions" aria-label={`Actions on ${node.name}`}>
       {node.allowed_actions.includes("drain") && (
@@ -154,6 +157,7 @@ function Buttons({ node }: { node: Node }) {
           <p>Workloads are placed on it again.</p>
         </Ask>
       )}
+      {node.allowed_actions.includes("update") && <UpdateNode node={node} path={path} />}
     </fieldset>
   );
 }

@@ -1,7 +1,7 @@
 //! `gpuaas workflows pause`, `resume` and `cancel`: what an operator asks of a run. A cancel takes back what was done, so
 //! that is shown first.
 
-use api_types::{Operate, Operated, Step, StepKind, StepState, WorkflowRunDetail};
+use api_types::{Operate, Operated, Resume, Step, StepKind, StepState, WorkflowRunDetail};
 use clap::Args;
 use uuid::Uuid;
 
@@ -21,6 +21,15 @@ pub struct OperateArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct ResumeArgs {
+    #[command(flatten)]
+    operate: OperateArgs,
+    /// Take the run from its owner, which must have been silent for half a minute; whatever that one still writes is refused
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Debug, Args)]
 pub struct CancelArgs {
     #[command(flatten)]
     operate: OperateArgs,
@@ -35,6 +44,12 @@ pub struct CancelArgs {
 pub async fn run(verb: &str, args: &OperateArgs, client: &Client, format: Format) -> Result<(), Failure> {
     let id = pick::workflow(client, &args.run).await?;
     tell(&ask(verb, id, args, client).await?, format)
+}
+
+pub async fn resume(args: &ResumeArgs, client: &Client, format: Format) -> Result<(), Failure> {
+    let id = pick::workflow(client, &args.operate.run).await?;
+    let asked = Resume { reason: args.operate.reason.clone(), force: args.force };
+    tell(&client.post(&client.in_project(&format!("/workflows/{id}/resume"))?, &asked).await?, format)
 }
 
 pub async fn cancel(args: &CancelArgs, client: &Client, format: Format) -> Result<(), Failure> {
