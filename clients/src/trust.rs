@@ -9,12 +9,14 @@ mod collect;
 mod detached;
 mod dsse;
 mod key;
+mod provenance;
 mod sign;
 mod simple_signing;
 
 pub use blob::{Vouchers, examine_blob};
 pub use dsse::{Envelope, Statement};
 pub use key::{KeyFault, PublicKey};
+pub use provenance::{Provenance, ProvenanceFault};
 pub use sign::{SignerKey, SignerKeyFault, sign};
 
 use domain::Digest;

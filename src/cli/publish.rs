@@ -4,11 +4,11 @@
 mod blob;
 mod image;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use api_types::{Artifact, NewArtifact, NewPublishIntent, NewVerification, Page, PublishIntent};
 use clap::Args;
-use clients::trust::SignerKey;
+use clients::trust::{Provenance, SignerKey};
 use domain::Digest;
 use domain::artifact::{Lifecycle, Trust};
 use domain::manifest::ArtifactKind;
@@ -41,6 +41,39 @@ pub struct PublishArgs {
     /// Sign it with this key: P-256 in PKCS#8 PEM form, without a passphrase
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
+    /// Attach this SLSA provenance: an in-toto statement about these very bytes, which --key signs, or a DSSE envelope or sigstore
+    /// bundle with one
+    #[arg(long, value_name = "FILE")]
+    provenance: Option<PathBuf>,
+}
+
+/// What is said of it beside its bytes.
+struct Said {
+    key: Option<SignerKey>,
+    provenance: Option<Provenance>,
+}
+
+impl Said {
+    fn read(args: &PublishArgs, key: Option<SignerKey>, of: &Digest) -> Result<Said, Failure> {
+        let provenance = match &args.provenance {
+            Some(path) => {
+                let read = Provenance::read(text_of(path)?.as_bytes(), of, key.as_ref());
+                Some(read.map_err(|fault| wrong(path, &fault))?)
+            }
+            None => None,
+        };
+        Ok(Said { key, provenance })
+    }
+
+    fn is_nothing(&self) -> bool {
+        self.key.is_none() && self.provenance.is_none()
+    }
+
+    /// Of a blob, which is sent with it; an image's lies beside it.
+    fn provenance_of(&self, source: &Source) -> Option<String> {
+        let told = self.provenance.as_ref().filter(|_| matches!(source, Source::Blob(_)));
+        told.map(|provenance| provenance.envelope.clone())
+    }
 }
 
 /// What is published, read and hashed on this machine.
@@ -99,20 +132,24 @@ impl Source {
 pub async fn run(args: &PublishArgs, client: &Client, format: Format) -> Result<(), Failure> {
     let key = args.key.as_deref().map(read_key).transpose()?;
     let source = Source::open(args)?;
+    let said = Said::read(args, key, source.digest())?;
     let mut artifact = match known(args, client, source.digest()).await? {
         Some(artifact) => {
             output::say(&format!("{} is published already", source.digest()));
-            if let (Some(key), false) = (&key, artifact.trust_state == Trust::Verified) {
-                sign(args, client, &source, key).await?;
+            if artifact.trust_state != Trust::Verified && !said.is_nothing() {
+                vouch(args, client, &source, &said).await?;
             }
             artifact
         }
-        None => publish(args, client, &source, key.as_ref()).await?,
+        None => publish(args, client, &source, &said).await?,
     };
     if artifact.trust_state != Trust::Verified {
         let path = client.in_project(&format!("/app-artifacts/{}/verify", artifact.id))?;
-        let asked =
-            NewVerification { reason: None, signature: source.signature(key.as_ref())?, provenance: None };
+        let asked = NewVerification {
+            reason: None,
+            signature: source.signature(said.key.as_ref())?,
+            provenance: said.provenance_of(&source),
+        };
         artifact = client.post_unhurried(&path, &asked).await?;
     }
     tell(&artifact, format)
@@ -137,16 +174,14 @@ async fn publish(
     args: &PublishArgs,
     client: &Client,
     source: &Source,
-    key: Option<&SignerKey>,
+    said: &Said,
 ) -> Result<Artifact, Failure> {
     let intent = ask(args, client, source).await?;
     match source {
         Source::Image(image) => {
             let repository = image::open_repository(client, &intent).await?;
             image.push(&repository, intent.tag.as_deref()).await?;
-            if let Some(key) = key {
-                image.sign(&repository, key).await?;
-            }
+            image.vouch(&repository, said).await?;
         }
         Source::Blob(blob) => blob.upload(client, &intent).await?,
     }
@@ -163,8 +198,8 @@ async fn publish(
         tag: None,
         media_type: None,
         size_bytes: None,
-        signature: source.signature(key)?,
-        provenance: None,
+        signature: source.signature(said.key.as_ref())?,
+        provenance: said.provenance_of(source),
         intent_id: None,
     };
     client.post_unhurried(&client.in_project("/app-artifacts")?, &new).await
@@ -187,11 +222,11 @@ async fn ask(args: &PublishArgs, client: &Client, source: &Source) -> Result<Pub
     client.post(&client.in_project("/app-artifacts/publish-intents")?, &wanted).await
 }
 
-/// An image that is there already and lacks a signature.
-async fn sign(args: &PublishArgs, client: &Client, source: &Source, key: &SignerKey) -> Result<(), Failure> {
+/// For an image that is there already and lacks a signature or provenance.
+async fn vouch(args: &PublishArgs, client: &Client, source: &Source, said: &Said) -> Result<(), Failure> {
     let Source::Image(image) = source else { return Ok(()) };
     let intent = ask(args, client, source).await?;
-    image.sign(&image::open_repository(client, &intent).await?, key).await
+    image.vouch(&image::open_repository(client, &intent).await?, said).await
 }
 
 /// For how many seconds a permission is asked: an hour, and longer for what takes longer at a MiB in a second, up to the
@@ -200,10 +235,16 @@ fn lifetime(size: u64) -> i32 {
     i32::try_from(size >> 20).unwrap_or(i32::MAX).clamp(3600, 86_400)
 }
 
-fn read_key(path: &std::path::Path) -> Result<SignerKey, Failure> {
-    let failed = |why: &dyn std::fmt::Display| Failure::usage(format!("{}: {why}", path.display()));
-    let pem = std::fs::read_to_string(path).map_err(|error| failed(&error))?;
-    SignerKey::from_pem(&pem).map_err(|fault| failed(&fault))
+fn read_key(path: &Path) -> Result<SignerKey, Failure> {
+    SignerKey::from_pem(&text_of(path)?).map_err(|fault| wrong(path, &fault))
+}
+
+fn text_of(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|error| wrong(path, &error))
+}
+
+fn wrong(path: &Path, why: &dyn std::fmt::Display) -> Failure {
+    Failure::usage(format!("{}: {why}", path.display()))
 }
 
 /// The line to paste, or why the platform does not believe it.

@@ -4,10 +4,10 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use clients::trust::SignerKey;
+use clients::trust::{Provenance, SignerKey};
 use serde_json::{Value, json};
 
-use super::signer::{self, BUNDLE};
+use super::signer;
 use super::yard::{OURS, Yard};
 use crate::http::project;
 use crate::support::image::{Image, digest};
@@ -56,8 +56,7 @@ async fn what_an_independent_library_signs_is_trusted_here_in_both_forms() {
         let tag = format!("sha256-{}.att", image.digest.hex());
         signer::beside(&holder, &tag, signer::ENVELOPE, provenance.as_bytes(), json!({})).await;
         if form == "sigstore_bundle" {
-            let bundle = json!({ "mediaType": BUNDLE, "dsseEnvelope": signed["bundle"] });
-            signer::refer(&holder, &bundle.to_string(), &image.digest).await;
+            signer::refer(&holder, &signed["bundle"].to_string(), &image.digest).await;
         } else {
             let (payload, tag) =
                 (signed["payload"].as_str().unwrap(), format!("sha256-{}.sig", image.digest.hex()));
@@ -77,11 +76,15 @@ fn what_these_stories_sign_is_trusted_by_an_independent_library() {
     let of = digest(b"an image");
     let payload = signer::payload(&of);
     let statement = signer::statement(&of, "https://slsa.dev/provenance/v1", &json!({}));
+    let bundle: Value = serde_json::from_str(&signer::signature_bundle(1, &of)).unwrap();
     let mut given = json!({
         "public_key_pem": signer::public_key_pem(1), "payload": String::from_utf8(payload.clone()).unwrap(),
-        "signature": signer::sign(1, &payload), "envelope": signer::envelope(1, &statement),
+        "signature": signer::sign(1, &payload), "envelope": signer::envelope(1, &statement), "bundle": bundle,
     });
     assert!(is_trusted_elsewhere(&given));
+    let material = given["bundle"]["verificationMaterial"].take();
+    assert!(!is_trusted_elsewhere(&given), "a bundle without what it is verified by is none");
+    given["bundle"]["verificationMaterial"] = material;
     given["public_key_pem"] = json!(signer::public_key_pem(2));
     assert!(!is_trusted_elsewhere(&given), "the oracle believes everything");
 }
@@ -93,22 +96,36 @@ async fn what_the_platforms_own_signer_leaves_in_a_registry_is_trusted_by_an_ind
     let holder = yard.push(&image).await;
     let key = SignerKey::from_pem(&signer::private_key_pem(1)).unwrap();
     clients::trust::sign(&holder, &image.digest, &key).await.unwrap();
-    let registry = yard.registry.client().repository(OURS);
-    let tag = format!("sha256-{}.sig", image.digest.hex());
-    let manifest: Value =
-        serde_json::from_slice(&registry.manifest(&tag).await.unwrap().bytes).expect("a manifest");
-    let layer = &manifest["layers"][0];
+    let statement = signer::statement(&image.digest, "https://slsa.dev/provenance/v1", &made_by(BUILDER));
+    let provenance = Provenance::read(&statement, &image.digest, Some(&key)).unwrap();
+    provenance.attach(&holder, &image.digest).await.unwrap();
+    let (layer, payload) = beside(&yard, &image, "sig").await;
     assert_eq!(layer["mediaType"], signer::SIMPLE);
-    let payload = layer["digest"].as_str().unwrap().parse().unwrap();
-    let payload = String::from_utf8(registry.blob(&payload, 4096).await.unwrap()).unwrap();
     let said: Value = serde_json::from_str(&payload).expect("a payload");
     assert_eq!(said["critical"]["image"]["docker-manifest-digest"], json!(image.digest));
+    let (layer_of_envelope, envelope) = beside(&yard, &image, "att").await;
+    assert_eq!(layer_of_envelope["mediaType"], signer::ENVELOPE);
     let mut given = json!({
         "public_key_pem": signer::public_key_pem(1), "payload": payload,
         "signature": layer["annotations"]["dev.cosignproject.cosign/signature"],
+        "envelope": serde_json::from_str::<Value>(&envelope).expect("an envelope"),
     });
     assert!(is_trusted_elsewhere(&given));
     given["payload"] = json!(payload.replace(OURS, "gpuaas/apps/example/another"));
     assert!(!is_trusted_elsewhere(&given), "the oracle believes everything");
     yard.end().await;
+}
+
+fn made_by(builder: &str) -> Value {
+    json!({ "buildDefinition": {}, "runDetails": { "builder": { "id": builder } } })
+}
+
+/// The one layer that lies beside an image under this tag, and its bytes.
+async fn beside(yard: &Yard, image: &Image, tag: &str) -> (Value, String) {
+    let registry = yard.registry.client().repository(OURS);
+    let manifest = registry.manifest(&format!("sha256-{}.{tag}", image.digest.hex())).await.unwrap();
+    let manifest: Value = serde_json::from_slice(&manifest.bytes).expect("a manifest");
+    let layer = manifest["layers"][0].clone();
+    let bytes = registry.blob(&layer["digest"].as_str().unwrap().parse().unwrap(), 4096).await.unwrap();
+    (layer, String::from_utf8(bytes).unwrap())
 }

@@ -96,7 +96,9 @@ pub async fn bundle(repository: &Repository, seed: u8, of: &Digest) {
 /// What a bundle of a signature says.
 pub fn signature_bundle(seed: u8, of: &Digest) -> String {
     let statement = statement(of, "https://sigstore.dev/cosign/sign/v1", &json!({}));
-    json!({ "mediaType": BUNDLE, "dsseEnvelope": envelope(seed, &statement) }).to_string()
+    let material = json!({ "publicKey": { "hint": "release" }, "tlogEntries": [] });
+    json!({ "mediaType": BUNDLE, "verificationMaterial": material, "dsseEnvelope": envelope(seed, &statement) })
+        .to_string()
 }
 
 /// The manifest that holds a bundle and names the image as its subject.

@@ -53,6 +53,67 @@ async fn an_image_is_pushed_signed_registered_and_verified_by_one_command() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn provenance_that_is_required_comes_with_the_same_command() {
+    let yard = Yard::new().await;
+    for required in ["artifact.signature_required", "artifact.provenance_required"] {
+        yard.policy(required, json!(true)).await;
+    }
+    let key = json!({ "name": "release", "public_key_pem": signer::public_key_pem(1) });
+    yard.http.acting("project-admin").post(&project("/signing-keys"), key).await.with(201);
+    let (shell, image) = (at(&yard), Image::saying("hello"));
+    let (layout, other) = (image.layout().display().to_string(), digest(b"other bytes"));
+    let slsa = "https://slsa.dev/provenance/v1";
+    let predicate = json!({ "runDetails": { "builder": { "id": "https://ci.example/builder" } } });
+    let kept = |name: &str, bytes: &[u8]| {
+        std::fs::write(shell.path(name), bytes).unwrap();
+        shell.path(name).display().to_string()
+    };
+    let pem = kept("key.pem", signer::private_key_pem(1).as_bytes());
+    let statement = signer::statement(&image.digest, slsa, &predicate);
+    let plain = kept("statement.json", &statement);
+    let publishes = async |more: &[&str]| {
+        let command = ["publish", "hello", "1.0.0", "--image", &layout, "-o", "json"];
+        shell.ask(&[&command[..], more].concat()).await
+    };
+    for (wrong, words) in [
+        (kept("other", &signer::statement(&other, slsa, &predicate)), "is about something else"),
+        (
+            kept("sbom", &signer::statement(&image.digest, "https://spdx.dev/Document", &predicate)),
+            "is no provenance",
+        ),
+        (kept("text", b"built at home"), "is neither an in-toto statement nor"),
+    ] {
+        let refused = publishes(&["--key", &pem, "--provenance", &wrong]).await;
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.stderr.contains(words), "{refused:?}");
+    }
+    let unsigned = publishes(&["--provenance", &plain]).await;
+    assert!(unsigned.code == Some(1) && unsigned.stderr.contains("nobody signed"), "{unsigned:?}");
+    assert_eq!(yard.rows().await, 0, "nothing went anywhere");
+
+    let without = publishes(&["--key", &pem]).await;
+    assert_eq!(without.code, Some(6), "{without:?}");
+    let foreign = kept("foreign", signer::envelope(2, &statement).to_string().as_bytes());
+    let foreign = publishes(&["--key", &pem, "--provenance", &foreign]).await;
+    assert_eq!(foreign.code, Some(6), "a key that is not the project's: {foreign:?}");
+    let signed = publishes(&["--key", &pem, "--provenance", &plain]).await;
+    assert_eq!(signed.code, Some(0), "{signed:?}");
+    let artifact = answer(&signed);
+    assert_eq!(artifact["trust_state"], "verified");
+    assert_eq!(artifact["evidence"]["provenance"]["builder_id"], "https://ci.example/builder");
+    let again = publishes(&["--key", &pem, "--provenance", &plain]).await;
+    assert_eq!((again.code, answer(&again)), (Some(0), artifact), "{again:?}");
+
+    let weights = kept("weights", b"of a blob");
+    let of_blob = signer::statement(&digest(b"of a blob"), slsa, &predicate);
+    let envelope = kept("envelope", signer::envelope(1, &of_blob).to_string().as_bytes());
+    let blob = ["publish", "hello", "1.0.0", "--blob", &weights, "--name", "weights", "-o", "json"];
+    let said = shell.ask(&[&blob[..], &["--key", &pem, "--provenance", &envelope]].concat()).await;
+    assert_eq!((said.code, &answer(&said)["trust_state"]), (Some(0), &json!("verified")), "{said:?}");
+    yard.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_tar_file_and_a_blob_are_published_and_what_is_neither_is_said_to_be() {
     let yard = Yard::new().await;
     let (shell, image) = (at(&yard), Image::saying("packed"));

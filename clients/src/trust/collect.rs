@@ -14,7 +14,7 @@ use crate::registry::{Manifest, RegistryFault, Repository};
 const MOST: usize = 32;
 const LARGEST: usize = 256 * 1024;
 
-const ENVELOPE: &str = "application/vnd.dsse.envelope.v1+json";
+pub(super) const ENVELOPE: &str = "application/vnd.dsse.envelope.v1+json";
 const BUNDLE: &str = "application/vnd.dev.sigstore.bundle";
 
 #[derive(Default)]

@@ -4,18 +4,18 @@
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE};
 use domain::Digest;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::{Named, Wrong};
 
-const IN_TOTO: &str = "application/vnd.in-toto+json";
+pub(super) const IN_TOTO: &str = "application/vnd.in-toto+json";
 const STATEMENTS: [&str; 2] = ["https://in-toto.io/Statement/v1", "https://in-toto.io/Statement/v0.1"];
 /// What cosign writes when it signs, rather than describes, an image.
 const COSIGN_SIGN: &str = "https://sigstore.dev/cosign/sign/v1";
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Envelope {
     pub payload_type: String,
@@ -37,7 +37,7 @@ impl Envelope {
     }
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EnvelopeSignature {
     pub sig: String,
 }
@@ -71,7 +71,7 @@ impl Statement {
         named.filter(|_| slsa)
     }
 
-    fn is_about(&self, subject: &Digest) -> bool {
+    pub(super) fn is_about(&self, subject: &Digest) -> bool {
         self.subject.iter().any(|one| one.digest.get("sha256").is_some_and(|hex| hex == subject.hex()))
     }
 }
@@ -116,6 +116,6 @@ pub(super) fn signed_statement(
 }
 
 /// DSSE allows either alphabet.
-fn decode(text: &str) -> Option<Vec<u8>> {
+pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     BASE64_STANDARD.decode(text).or_else(|_| BASE64_URL_SAFE.decode(text)).ok()
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::simple_signing::{KIND, PAYLOAD_TYPE, SIGNATURE};
 use crate::registry::{RegistryFault, Repository};
 
-const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+pub(super) const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const EMPTY: &[u8] = b"{}";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -34,7 +34,7 @@ impl SignerKey {
         Ok(BASE64_STANDARD.encode(signature.to_der().as_bytes()))
     }
 
-    fn sign(&self, message: &[u8]) -> String {
+    pub(super) fn sign(&self, message: &[u8]) -> String {
         let signature: DerSignature = self.0.sign(message);
         BASE64_STANDARD.encode(signature.as_bytes())
     }
@@ -49,17 +49,22 @@ impl std::fmt::Debug for SignerKey {
 /// Puts the signature beside the image. The same key and image give the same signature, so doing it again changes nothing.
 pub async fn sign(repository: &Repository, digest: &Digest, key: &SignerKey) -> Result<(), RegistryFault> {
     let payload = payload(&repository.name, digest);
-    let held = |bytes: &[u8], kind: &str, digest: &Digest| -> Value {
-        json!({ "mediaType": kind, "digest": digest, "size": bytes.len() })
-    };
-    let config =
-        held(EMPTY, "application/vnd.oci.image.config.v1+json", &repository.push_bytes(EMPTY).await?);
+    let config = config(repository).await?;
     let mut layer = held(&payload, PAYLOAD_TYPE, &repository.push_bytes(&payload).await?);
     layer["annotations"] = json!({ SIGNATURE: key.sign(&payload) });
     let manifest = json!({ "schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": [layer] });
     let tag = format!("sha256-{}.sig", digest.hex());
     repository.push_manifest(&tag, MANIFEST, manifest.to_string().as_bytes()).await?;
     Ok(())
+}
+
+/// What a manifest must name and nobody reads.
+pub(super) async fn config(repository: &Repository) -> Result<Value, RegistryFault> {
+    Ok(held(EMPTY, "application/vnd.oci.image.config.v1+json", &repository.push_bytes(EMPTY).await?))
+}
+
+pub(super) fn held(bytes: &[u8], kind: &str, digest: &Digest) -> Value {
+    json!({ "mediaType": kind, "digest": digest, "size": bytes.len() })
 }
 
 fn payload(reference: &str, digest: &Digest) -> Vec<u8> {

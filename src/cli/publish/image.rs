@@ -14,6 +14,7 @@ use domain::{Digest, Secret};
 use serde::Deserialize;
 use uuid::Uuid;
 
+use super::Said;
 use crate::cli::client::{self, Client};
 use crate::cli::output;
 use crate::cli::progress::Progress;
@@ -113,8 +114,20 @@ impl Image {
         Ok(())
     }
 
+    /// Signs, and puts its provenance beside it.
+    pub(super) async fn vouch(&self, repository: &Repository, said: &Said) -> Result<(), Failure> {
+        if let Some(key) = &said.key {
+            self.sign(repository, key).await?;
+        }
+        if let Some(provenance) = &said.provenance {
+            provenance.attach(repository, &self.digest).await.map_err(Failure::server)?;
+            output::say(&format!("attached the provenance of {}", short(&self.digest)));
+        }
+        Ok(())
+    }
+
     /// The manifest and, where it is an index, every manifest below it: a node runs one of those.
-    pub async fn sign(&self, repository: &Repository, key: &SignerKey) -> Result<(), Failure> {
+    async fn sign(&self, repository: &Repository, key: &SignerKey) -> Result<(), Failure> {
         let parts = self.layout.needed_by(&self.manifest).map_err(Failure::usage)?;
         let below = parts.iter().filter(|part| MANIFEST_TYPES.contains(&part.media_type.as_str()));
         for manifest in below.chain([&self.manifest]) {
