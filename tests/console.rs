@@ -5,6 +5,6 @@ pub mod desk;
 mod journeys;
 mod lifecycle;
 mod pages;
-mod releases;
+pub mod releases;
 mod sessions;
 mod signing_in;

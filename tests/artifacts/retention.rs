@@ -32,6 +32,24 @@ async fn cleared(yard: &Yard) {
     assert_eq!(yard.story.ends(run).await, RunState::Succeeded, "{}", yard.story.describe(run).await);
 }
 
+/// A look that is not over: it waits for an upload that somebody writes to.
+async fn waiting(yard: &Yard) -> (Uuid, PathBuf, File) {
+    let upload = abandoned(yard).await;
+    yard.story.advance(LONG).await;
+    let writing = File::options().write(true).open(&upload).unwrap();
+    writing.lock().unwrap();
+    let run = start(yard).await;
+    let waits = "select state = 'waiting' and cause = 'backoff' from engine.run where id = $1 and $2::text[] is not null";
+    yard.story.until_true("the run backs off", waits, run, &[]).await;
+    (run, upload, writing)
+}
+
+async fn goes_on(yard: &Yard, run: Uuid, writing: File) {
+    drop(writing);
+    yard.story.advance(Duration::from_secs(61)).await;
+    assert_eq!(yard.story.ends(run).await, RunState::Succeeded, "{}", yard.story.describe(run).await);
+}
+
 async fn has(yard: &Yard, reference: &str) -> bool {
     yard.registry.client().repository(OURS).find_manifest(reference).await.unwrap().is_some()
 }
@@ -106,17 +124,9 @@ async fn what_nobody_registered_goes_and_what_is_registered_stays_with_all_that_
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upload_that_somebody_writes_to_is_waited_for() {
     let yard = Yard::new().await;
-    let upload = abandoned(&yard).await;
-    yard.story.advance(LONG).await;
-    let writing = File::options().write(true).open(&upload).unwrap();
-    writing.lock().unwrap();
-    let run = start(&yard).await;
-    let waits = "select state = 'waiting' and cause = 'backoff' from engine.run where id = $1 and $2::text[] is not null";
-    yard.story.until_true("the run backs off", waits, run, &[]).await;
+    let (run, upload, writing) = waiting(&yard).await;
     assert!(upload.exists());
-    drop(writing);
-    yard.story.advance(Duration::from_secs(61)).await;
-    assert_eq!(yard.story.ends(run).await, RunState::Succeeded, "{}", yard.story.describe(run).await);
+    goes_on(&yard, run, writing).await;
     assert!(!upload.exists());
     yard.end().await;
 }
@@ -147,15 +157,7 @@ async fn a_push_that_is_going_is_not_registered_until_it_is_gone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_condemned_and_is_pushed_again_is_taken_once_nobody_deletes() {
     let yard = Yard::new().await;
-    let upload = abandoned(&yard).await;
-    yard.story.advance(LONG).await;
-    // A look that is not over: it waits for an upload that somebody writes to.
-    let writing = File::options().write(true).open(&upload).unwrap();
-    writing.lock().unwrap();
-    let run = start(&yard).await;
-    let waits = "select state = 'waiting' and cause = 'backoff' from engine.run where id = $1 and $2::text[] is not null";
-    yard.story.until_true("the run backs off", waits, run, &[]).await;
-
+    let (run, _, writing) = waiting(&yard).await;
     let image = Image::saying("hello");
     let holder = yard.push(&image).await;
     told_of(&yard, image.digest.as_str()).await;
@@ -168,9 +170,7 @@ async fn what_was_condemned_and_is_pushed_again_is_taken_once_nobody_deletes() {
     yard.story.until_true("the registry told of both", again, Uuid::nil(), &[image.digest.as_str()]).await;
     yard.register(&image, json!({})).await.with(409);
 
-    drop(writing);
-    yard.story.advance(Duration::from_secs(61)).await;
-    assert_eq!(yard.story.ends(run).await, RunState::Succeeded, "{}", yard.story.describe(run).await);
+    goes_on(&yard, run, writing).await;
     yard.register(&image, json!({})).await.with(201);
     yard.end().await;
 }

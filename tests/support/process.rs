@@ -197,8 +197,17 @@ impl Dev {
 
     /// The status and the JSON body of the answer to a POST.
     pub fn post_as(&self, path: &str, token: &str, body: &Value) -> (u16, Value) {
+        self.change_as("POST", path, token, body)
+    }
+
+    /// The same to a PUT.
+    pub fn put_as(&self, path: &str, token: &str, body: &Value) -> (u16, Value) {
+        self.change_as("PUT", path, token, body)
+    }
+
+    fn change_as(&self, method: &str, path: &str, token: &str, body: &Value) -> (u16, Value) {
         let head = format!(
-            "POST {path} HTTP/1.1\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\n"
+            "{method} {path} HTTP/1.1\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\n"
         );
         let answer = self.send(&head, &body.to_string());
         let status = answer.split_whitespace().nth(1).and_then(|status| status.parse().ok());

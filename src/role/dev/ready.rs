@@ -1,6 +1,7 @@
 //! What a started `gpuaas dev` consists of: told to a person as text, and to scripts as a JSON file that appears
 //! whole or not at all.
 
+use std::env;
 use std::fmt::Write;
 use std::fs;
 use std::io::ErrorKind;
@@ -126,13 +127,13 @@ impl Ready {
         line("app", &self.hello);
         line("database", database);
         if let Some((passwords, log, adopted)) = &self.kept_in {
-            line("", &format!("passwords in {}", passwords.display()));
-            line("", &format!("log in {}", log.display()));
+            line("", &format!("passwords in {}", near(passwords)));
+            line("", &format!("log in {}", near(log)));
             if *adopted {
                 line("", "it was still running from an earlier start");
             }
         }
-        line("data", &self.data.display().to_string());
+        line("data", &near(&self.data));
         let token = format!("{api_url}/realms/gpuaas/protocol/openid-connect/token");
         line("try", &format!("token=$(curl -s {token} -d client_id=gpuaas -d grant_type=password \\"));
         line(
@@ -154,11 +155,32 @@ impl Ready {
     }
 }
 
+/// As a person in this folder would write it.
+fn near(path: &Path) -> String {
+    let here = env::current_dir().and_then(fs::canonicalize);
+    match here.as_deref().map(|here| path.strip_prefix(here)) {
+        Ok(Ok(below)) => format!("./{}", below.display()),
+        _ => path.display().to_string(),
+    }
+}
+
 pub fn forget(path: &Path) -> Result<(), Failure> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             Err(Failure::usage(format!("cannot replace --ready-file {}: {error}", path.display())))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_below_this_folder_is_named_from_here() {
+        let here = fs::canonicalize(".").unwrap();
+        assert_eq!(near(&here.join(".gpuaas/postgres.log")), "./.gpuaas/postgres.log");
+        assert_eq!(near(Path::new("/var/lib/gpuaas-dev")), "/var/lib/gpuaas-dev");
     }
 }
