@@ -71,9 +71,30 @@ pub struct Affected {
     pub total: i64,
 }
 
+/// A use, and how many there are of its kind.
+struct Counted {
+    app_instance_id: Uuid,
+    project_id: Uuid,
+    standing: String,
+    status: String,
+    total: i64,
+}
+
+fn counted(rows: Vec<Counted>) -> (Vec<Reference>, i64) {
+    let total = rows.first().map_or(0, |row| row.total);
+    let listed = rows.into_iter().map(|row| Reference {
+        app_instance_id: row.app_instance_id,
+        project_id: row.project_id,
+        standing: row.standing,
+        status: row.status,
+    });
+    (listed.collect(), total)
+}
+
 /// Of all these registrations and of the bytes they name.
 pub async fn affected(conn: &mut PgConnection, artifacts: &[Uuid]) -> sqlx::Result<Affected> {
-    let rows = sqlx::query!(
+    let rows = sqlx::query_as!(
+        Counted,
         r#"select app_instance_id, project_id, standing, status, count(*) over () as "total!"
            from (select distinct i.id as app_instance_id, i.project_id, u.standing, i.status
                  from app_instance_artifacts u join app_instances i on i.id = u.instance_id
@@ -85,19 +106,14 @@ pub async fn affected(conn: &mut PgConnection, artifacts: &[Uuid]) -> sqlx::Resu
     )
     .fetch_all(conn)
     .await?;
-    let total = rows.first().map_or(0, |row| row.total);
-    let listed = rows.into_iter().map(|row| Reference {
-        app_instance_id: row.app_instance_id,
-        project_id: row.project_id,
-        standing: row.standing,
-        status: row.status,
-    });
-    Ok(Affected { listed: listed.collect(), total })
+    let (listed, total) = counted(rows);
+    Ok(Affected { listed, total })
 }
 
 /// Every use of the bytes counts, whichever registration of them an instance names.
 async fn references(conn: &mut PgConnection, artifact: &AppArtifact) -> sqlx::Result<(Vec<Reference>, i64)> {
-    let rows = sqlx::query!(
+    let rows = sqlx::query_as!(
+        Counted,
         r#"select app_instance_id, project_id, standing, status, count(*) over () as "total!"
            from (select distinct i.id as app_instance_id, i.project_id, u.standing, i.status
                  from app_instance_artifacts u join app_instances i on i.id = u.instance_id
@@ -111,14 +127,7 @@ async fn references(conn: &mut PgConnection, artifact: &AppArtifact) -> sqlx::Re
     )
     .fetch_all(conn)
     .await?;
-    let total = rows.first().map_or(0, |row| row.total);
-    let listed = rows.into_iter().map(|row| Reference {
-        app_instance_id: row.app_instance_id,
-        project_id: row.project_id,
-        standing: row.standing,
-        status: row.status,
-    });
-    Ok((listed.collect(), total))
+    Ok(counted(rows))
 }
 
 async fn versions_naming(conn: &mut PgConnection, artifact: Uuid) -> sqlx::Result<(Vec<NamingVersion>, i64)> {
