@@ -114,7 +114,7 @@ async fn a_journal_that_does_not_fit_its_code_is_quarantined_as_such() {
     let answered =
         "insert into engine.journal (run_id, seq, epoch, token, at, progress, correlation_id, events)
          select run_id, max(seq) + 1, max(epoch), gen_random_uuid(), engine.now(), true, min(correlation_id),
-                json_build_array(json_build_object('e', 'settle', 'state', 'succeeded', ";
+                json_build_array(json_build_object('e', 'settle', 'state', 'failed', ";
     for change in [
         r#"update engine.journal set events = regexp_replace(events::text, '"hash":"[0-9a-f]+"', '"hash":"00"')::json
            where run_id = $1 and seq = 0"#,
