@@ -55,7 +55,7 @@ async fn journey(name: &str, prepare: impl FnOnce(&Dev, &Path)) {
             "fail" => driver.will(SimulatedFault::FailNext(StatusReason::ImagePullFailed)),
             "hang" => driver.will(SimulatedFault::Hang),
             "release" => driver.release(1),
-            other => println!("{other}"),
+            other => panic!("{name} asks for `{other}`, which nobody here does"),
         }
         answer.write_all(b"done\n").await.expect("it listens");
     }

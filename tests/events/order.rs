@@ -108,7 +108,7 @@ async fn a_night_on_which_nothing_can_be_forgotten_says_why_and_goes_on_by_itsel
     let story = Story::idle(crate::support::story::quick(), None).await;
     let env = Arc::new(Env::new(story.engine.clone()));
     let workers = Workers::start(&story.engine, env, workflows::registry());
-    let change = async |sql: &'static str| drop(sqlx::raw_sql(sql).execute(&story.pool).await.unwrap());
+    let change = async |sql: &'static str| _ = sqlx::raw_sql(sql).execute(&story.pool).await.unwrap();
     change("alter table event_counters rename to away").await;
     let options = Start { correlation_id: "c-night".into(), ..Start::default() };
     let run = story.start_workflow(&ForgetEvents {}, options).await.unwrap().id;
