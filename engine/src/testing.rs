@@ -167,6 +167,13 @@ pub async fn check_workflow_among<W: Workflow + Clone>(check: Check<W>, others: 
     }
 }
 
+/// The steps that the workflow takes when nothing strikes: those around which [`check_workflow`] strikes it.
+pub async fn steps_taken<W: Workflow + Clone>(check: &Check<W>, others: Others<W::Env>) -> Vec<String> {
+    let plain = run_once(check, others, vec![]).await;
+    assert_eq!(plain.state, RunState::Succeeded, "the workflow must succeed when nothing strikes");
+    plain.journal.into_iter().map(|(name, ..)| name).collect()
+}
+
 fn terminal() -> Strike {
     Strike::Fail(Fault::terminal("struck", "a test failed this step"))
 }

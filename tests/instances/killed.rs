@@ -1,304 +1,215 @@
 //! Whoever is killed, with SIGKILL and wherever a change of an instance stands, nothing is lost, doubled or left behind: the
 //! server, the worker, the agent and the container engine in turn, while an instance is deployed, upgraded, rolled back, brought
-//! back and taken away. Nobody helps; time alone passes.
-//! And whatever the line between a node and the platform loses, the node goes on.
+//! back by the platform and by a person, and taken away by itself and with its allocation. Nobody helps; time alone passes.
+//!
+//! Where a run is struck follows from the plan of its workflow: at every write that brings it to a next step. A step that is
+//! added to a plan is struck from then on, and one that no life comes to fails the story.
+
+mod gate;
+mod life;
+mod line;
 
 use std::time::Duration;
 
-use agent::{Driver, Simulated};
-use chrono::TimeDelta;
-use engine::{RunState, Start};
-use serde_json::{Value, json};
+use engine::{RunState, Workflow};
+use serde_json::json;
 use uuid::Uuid;
-use workflows::reconcilers::drift::WatchDrift;
+use workflows::allocation::ReleaseAllocation;
+use workflows::instance::decommission::DecommissionInstance;
+use workflows::instance::deploy::DeployInstance;
+use workflows::instance::reconcile::ReconcileInstance;
+use workflows::instance::{RollbackInstance, UpgradeInstance};
 
-use super::nodes::watch;
-use crate::http::{admin, project};
+use self::gate::{Gate, Write};
+use self::life::{asks, is_gone, loses_it, one_serves, relaunches, runs_in_the_end, settles};
+use crate::http::admin;
 use crate::support::docker::PORT;
-use crate::support::fleet::{Fleet, Victim, status};
-use crate::support::platform::{Platform, id_of, profile};
-use crate::support::realm::EXAMPLE;
+use crate::support::fleet::{Fleet, Victim};
+use crate::support::platform::{id_of, profile};
 use crate::support::slow::is_slow;
 
-/// The steps around which each run is struck: before the node hears of it, while it works, while it is asked, at the end.
-const DEPLOY: [&str; 4] = ["issue_pull_intent", "workload_launched", "workload_healthy", "start_metering"];
-const CHANGE: [&str; 4] = ["reserve_placement", "workload_launched", "workload_healthy", "workload_removed"];
-const RETRY: [&str; 4] = ["workload_removed", "workload_launched", "workload_healthy", "start_metering"];
-const DECOMMISSION: [&str; 3] = ["stop_accepting_work", "workload_removed", "mark_decommissioned"];
+/// Where runs of one workflow are struck: its kind, and the steps that a life brings it to.
+type Road = Vec<(&'static str, &'static str)>;
 
-/// What is over in no time waits for this table, which the story holds until it has struck.
-fn held_up_by(phase: &str) -> Option<&'static str> {
-    match phase {
-        "start_metering" => Some("lock table meters in access exclusive mode"),
-        "mark_decommissioned" => Some("lock table teardown_receipts in access exclusive mode"),
-        _ => None,
+fn road<W: Workflow>(without: &[&str]) -> Road {
+    let strange = without.iter().find(|name| W::PLAN.iter().all(|step| step.name != **name));
+    assert_eq!(strange, None, "the plan of {} has no such step", W::NAME);
+    let taken = W::PLAN.iter().filter(|step| !without.contains(&step.name));
+    taken.map(|step| (W::NAME, step.name)).collect()
+}
+
+/// The roads of a life. What they leave out is struck without processes, in `struck`.
+struct Roads {
+    deploy: Road,
+    upgrade: Road,
+    rollback: Road,
+    relaunch: Road,
+    retry: Road,
+    decommission: Road,
+    /// The release of an allocation, and the end of what stands there.
+    release: Road,
+}
+
+impl Roads {
+    fn new() -> Roads {
+        let earlier = ["remove_workload", "workload_removed", "release_earlier"];
+        let in_its_place = ["mark_unchanged", "stop_workload", "workload_stopped"];
+        let stands_still =
+            ["remove_stray", "stray_removed", "release_strays", "restart_workload", "workload_restarted"];
+        Roads {
+            deploy: road::<DeployInstance>(&[&earlier[..], &["ssh_trust_installed"]].concat()),
+            upgrade: road::<UpgradeInstance>(&in_its_place),
+            rollback: road::<RollbackInstance>(&in_its_place),
+            relaunch: road::<ReconcileInstance>(&stands_still),
+            retry: road::<DeployInstance>(&["ssh_trust_installed"]),
+            decommission: road::<DecommissionInstance>(&[]),
+            release: [road::<ReleaseAllocation>(&[]), road::<DecommissionInstance>(&[])].concat(),
+        }
+    }
+
+    /// So many lives come to every step of every road. Every other one ends with its allocation.
+    fn lives(&self) -> usize {
+        let whole = [&self.deploy, &self.upgrade, &self.rollback, &self.relaunch, &self.retry].map(Vec::len);
+        let halved = [&self.decommission, &self.release].map(|road| road.len() * 2);
+        whole.into_iter().chain(halved).max().unwrap_or_default()
     }
 }
 
-const IS_AT: &str = "select exists (select 1 from engine.step where run_id = $1 and name = $2[1])
-    and (select finished_at is null from engine.run where id = $1)";
-
-/// An instance through all of its life, its helpers killed once in each of its changes.
-async fn through_a_life(victim: Victim, phases: impl IntoIterator<Item = (usize, usize, usize)>) {
+/// Instances through all of their lives, their helpers killed once in each of their changes.
+async fn through_lives(victim: Victim, short: usize) {
     let mut fleet = Fleet::start().await;
+    gate::build(&fleet.platform.story).await;
     let first =
         fleet.platform.real_version(&fleet.engine, &fleet.engine.stage.digest, &profile(PORT, 30)).await;
     let image = fleet.engine.image("second").unwrap();
     let second = fleet.platform.real_version(&fleet.engine, &image, &profile(PORT, 30)).await;
-    for (deploy, change, decommission) in phases {
-        let (id, run) = fleet.platform.deploy_version(fleet.allocation, &first, 0).await;
-        strike(&mut fleet, victim, run, DEPLOY[deploy]).await;
-        if settles(&fleet, run, (id, 1)).await != RunState::Succeeded {
-            // A launch that its engine did not survive is taken back, and asked for again.
-            stands_still(&fleet, id).await;
-            let again = asks(&fleet, id, "retry", json!({})).await;
-            assert_eq!(settles(&fleet, again, (id, 1)).await, RunState::Succeeded, "{}", fleet.said());
-        }
-        assert_eq!(status(&fleet.platform, id).await, "running");
-        one_serves(&fleet, id, "welcome").await;
-
-        let run = asks(&fleet, id, "upgrade", json!({ "target_version": second })).await;
-        strike(&mut fleet, victim, run, CHANGE[change]).await;
-        let upgraded = settles(&fleet, run, (id, 2)).await == RunState::Succeeded;
-        one_serves(&fleet, id, if upgraded { "second" } else { "welcome" }).await;
-        if upgraded {
-            let run = asks(&fleet, id, "rollback", json!({})).await;
-            strike(&mut fleet, victim, run, CHANGE[change]).await;
-            let back = settles(&fleet, run, (id, 2)).await == RunState::Succeeded;
-            one_serves(&fleet, id, if back { "welcome" } else { "second" }).await;
-        }
-
-        loses_it(&fleet, id).await;
-        let run = asks(&fleet, id, "retry", json!({})).await;
-        strike(&mut fleet, victim, run, RETRY[deploy]).await;
-        if settles(&fleet, run, (id, 1)).await == RunState::Succeeded {
-            assert_eq!(status(&fleet.platform, id).await, "running");
-        }
-
-        let run = asks(&fleet, id, "decommission", json!({})).await;
-        strike(&mut fleet, victim, run, DECOMMISSION[decommission]).await;
-        assert_eq!(settles(&fleet, run, (id, 1)).await, RunState::Succeeded, "{}", fleet.said());
-        assert_eq!(status(&fleet.platform, id).await, "decommissioned");
-        stands_still(&fleet, id).await;
-        assert_eq!(fleet.engine.leftovers(), Vec::<String>::new());
-        fleet.platform.http.get(&project(&format!("/app-instances/{id}/receipt"))).await.with(200);
-        fleet.platform.story.check_while_others_work().await;
+    let roads = Roads::new();
+    let lives = if is_slow() { 0..roads.lives() } else { short..short + 1 };
+    for life in lives {
+        let mut life = Life { fleet: &mut fleet, victim, number: life };
+        life.is_lived(&roads, &first, &second).await;
     }
     fleet.end().await;
 }
 
-async fn asks(fleet: &Fleet, id: Uuid, verb: &str, body: Value) -> Uuid {
-    let path = project(&format!("/app-instances/{id}/{verb}"));
-    id_of(&fleet.platform.http.acting("operator").post(&path, body).await.with(202)["workflow"])
+struct Life<'a> {
+    fleet: &'a mut Fleet,
+    victim: Victim,
+    number: usize,
 }
 
-/// Kills once the run has come so far, and starts what was killed again.
-async fn strike(fleet: &mut Fleet, victim: Victim, run: Uuid, phase: &str) {
-    let mut held = fleet.platform.story.pool.begin().await.unwrap();
-    if let Some(lock) = held_up_by(phase) {
-        sqlx::raw_sql(lock).execute(&mut *held).await.unwrap();
-    }
-    fleet.platform.story.until_true(&format!("the run is at {phase}"), IS_AT, run, &[phase]).await;
-    fleet.kill(victim);
-    held.rollback().await.unwrap();
-    fleet.start_again(victim).await;
-    // What an agent was doing is handed out again when its lease is over, by the database's clock.
-    if victim == Victim::Agent {
-        fleet.platform.story.advance(Duration::from_secs(61)).await;
-    }
-}
+impl Life<'_> {
+    async fn is_lived(&mut self, roads: &Roads, first: &str, second: &str) {
+        let allocation = self.fleet.allocates().await;
+        relaunches(self.fleet, false).await;
+        let gate = self.closes(&roads.deploy).await;
+        let (id, run) = self.fleet.platform.deploy_version(allocation, first, 0).await;
+        self.strikes(gate, run).await;
+        settles(self.fleet, run, (id, 1)).await;
+        runs_in_the_end(self.fleet, id).await;
+        one_serves(self.fleet, id, "welcome").await;
 
-/// How the run ended. Where it rests, it goes on by itself when its time comes; all the while the instance has at most so many
-/// workloads.
-async fn settles(fleet: &Fleet, run: Uuid, (id, most): (Uuid, usize)) -> RunState {
-    let story = &fleet.platform.story;
-    for _ in 0..1200 {
-        let there = fleet.containers(id);
-        assert!(there.len() <= most, "{there:?}");
-        let state = story.state(run).await;
-        match state {
-            state if state.is_terminal() => return state,
-            RunState::Paused => {
-                let wakes: bool =
-                    sqlx::query_scalar("select wake_at is not null from engine.run where id = $1")
-                        .bind(run)
-                        .fetch_one(&story.pool)
-                        .await
-                        .unwrap();
-                assert!(wakes || story.state(run).await != RunState::Paused, "{}", story.describe(run).await);
-                story.advance(Duration::from_secs(60)).await;
-            }
-            RunState::Stuck => panic!("{}\n{}", story.describe(run).await, fleet.said()),
-            _ => {}
+        let gate = self.closes(&roads.upgrade).await;
+        let run = asks(self.fleet, id, "upgrade", json!({ "target_version": second })).await;
+        self.strikes(gate, run).await;
+        let mut serves = "welcome";
+        if settles(self.fleet, run, (id, 2)).await != RunState::Succeeded {
+            one_serves(self.fleet, id, serves).await;
+            let run = asks(self.fleet, id, "upgrade", json!({ "target_version": second })).await;
+            assert_eq!(settles(self.fleet, run, (id, 2)).await, RunState::Succeeded, "{}", self.fleet.said());
         }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!("it does not come to its end\n{}\n{}", story.describe(run).await, fleet.said());
-}
+        serves = "second";
+        one_serves(self.fleet, id, serves).await;
 
-/// Looks at once for what differs, as the platform does every minute.
-async fn look(fleet: &Fleet) {
-    let options = Start { correlation_id: "c-drift".into(), ..Start::default() };
-    let mut tx = fleet.platform.story.pool.begin().await.unwrap();
-    let run = fleet.platform.story.engine.start(&mut tx, &WatchDrift {}, options).await.unwrap();
-    tx.commit().await.unwrap();
-    fleet.platform.story.ends(run.id).await;
-}
-
-/// Somebody takes the workload away behind the platform's back, and the platform finds out.
-async fn loses_it(fleet: &Fleet, id: Uuid) {
-    let path = admin(&format!("/policies/project/{EXAMPLE}/apps.relaunch_missing"));
-    fleet.platform.http.put(&path, json!({ "value": false })).await.with(200);
-    for name in fleet.containers(id) {
-        fleet.engine.docker(&["rm", "--force", &name]).unwrap();
-    }
-    for _ in 0..600 {
-        if status(&fleet.platform, id).await == "failed" {
-            let free =
-                "select not exists (select 1 from engine.run where target = 'app_instance:' || $1::text
-                and finished_at is null) and $2::text[] is not null";
-            return fleet.platform.story.until_true("nothing acts on it", free, id, &[]).await;
+        let gate = self.closes(&roads.rollback).await;
+        let run = asks(self.fleet, id, "rollback", json!({})).await;
+        self.strikes(gate, run).await;
+        if settles(self.fleet, run, (id, 2)).await == RunState::Succeeded {
+            serves = "welcome";
         }
-        look(fleet).await;
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
-    panic!("nobody found out\n{}", fleet.said());
-}
+        one_serves(self.fleet, id, serves).await;
 
-/// One workload, and it is this one.
-async fn one_serves(fleet: &Fleet, id: Uuid, words: &str) {
-    assert_eq!(fleet.containers(id).len(), 1, "{:?}", fleet.containers(id));
-    let url = format!("{}/index.html", fleet.platform.url(id).await);
-    let mut tries = 0;
-    // An engine that was killed takes what it ran for stopped; the platform finds that, and has it started.
-    let page = loop {
-        match reqwest::get(&url).await {
-            Ok(page) => break page.text().await.unwrap(),
-            Err(error) if tries > 600 => panic!("{error}\n{}", fleet.said()),
-            Err(_) if tries % 20 == 19 => look(fleet).await,
-            Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+        relaunches(self.fleet, true).await;
+        let gate = self.closes(&roads.relaunch).await;
+        let run = loses_it(self.fleet, id).await;
+        self.strikes(gate, run).await;
+        settles(self.fleet, run, (id, 1)).await;
+        runs_in_the_end(self.fleet, id).await;
+        one_serves(self.fleet, id, serves).await;
+
+        relaunches(self.fleet, false).await;
+        let run = loses_it(self.fleet, id).await;
+        settles(self.fleet, run, (id, 1)).await;
+        let gate = self.closes(&roads.retry).await;
+        let run = asks(self.fleet, id, "retry", json!({})).await;
+        self.strikes(gate, run).await;
+        settles(self.fleet, run, (id, 1)).await;
+        runs_in_the_end(self.fleet, id).await;
+        one_serves(self.fleet, id, serves).await;
+
+        self.ends(roads, id, allocation).await;
+        is_gone(self.fleet, id).await;
+        self.fleet.platform.story.check_while_others_work().await;
+    }
+
+    /// By itself, or with what it stands on.
+    async fn ends(&mut self, roads: &Roads, id: Uuid, allocation: Uuid) {
+        let path = admin(&format!("/allocations/{allocation}/release"));
+        if self.number % 2 == 1 {
+            let gate = self.closes_at(&roads.decommission, self.number / 2).await;
+            let run = asks(self.fleet, id, "decommission", json!({})).await;
+            self.strikes(gate, run).await;
+            assert_eq!(settles(self.fleet, run, (id, 1)).await, RunState::Succeeded, "{}", self.fleet.said());
+            self.fleet.platform.http.post(&path, json!({})).await.with(200);
+            return;
         }
-        tries += 1;
-    };
-    assert_eq!(fleet.containers(id).len(), 1, "{:?}", fleet.containers(id));
-    assert_eq!(page, words);
-    let held = fleet.platform.held(id).await;
-    assert_eq!(held, ["cpu_core 1", "memory_gib 1", "port 1", "service_account 1", "workload 1"]);
-}
-
-/// Nothing is there of it, and it holds nothing.
-async fn stands_still(fleet: &Fleet, id: Uuid) {
-    assert_eq!(fleet.containers(id), Vec::<String>::new());
-    assert_eq!(fleet.platform.held(id).await, Vec::<String>::new());
-}
-
-/// Every phase on nights, one of each otherwise.
-fn phases(short: (usize, usize, usize)) -> Vec<(usize, usize, usize)> {
-    if !is_slow() {
-        return vec![short];
+        let gate = self.closes_at(&roads.release, self.number / 2).await;
+        let run = id_of(&self.fleet.platform.http.post(&path, json!({})).await.with(202)["workflow"]);
+        self.strikes(gate, run).await;
+        assert_eq!(settles(self.fleet, run, (id, 1)).await, RunState::Succeeded, "{}", self.fleet.said());
     }
-    (0..DEPLOY.len()).map(|phase| (phase, phase, phase % DECOMMISSION.len())).collect()
-}
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_killed_in_the_middle_of_a_life_costs_nothing() {
-    Box::pin(through_a_life(Victim::Server, phases((1, 2, 1)))).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_worker_killed_in_the_middle_of_a_life_costs_nothing() {
-    Box::pin(through_a_life(Victim::Worker, phases((0, 3, 0)))).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_agent_killed_in_the_middle_of_a_life_costs_nothing() {
-    Box::pin(through_a_life(Victim::Agent, phases((1, 1, 1)))).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_engine_killed_in_the_middle_of_a_life_costs_nothing() {
-    Box::pin(through_a_life(Victim::Engine, phases((1, 2, 1)))).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_node_goes_on_while_the_platform_is_away_for_longer_than_any_lease_or_token_lives() {
-    let platform = Platform::new().await;
-    let driver = Simulated::new();
-    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
-    let number = platform.version(&profile(PORT, 30)).await;
-    let (id, run) = platform.deploy_version(allocation, &number, 1).await;
-    platform.succeeds(run).await;
-    // A second launch is on its way when the line is cut; its result cannot be told.
-    driver.will(agent::SimulatedFault::Hang);
-    let (late, run) = platform.deploy_version(allocation, &number, 1).await;
-    let out = "select exists (select 1 from node_tasks where run_id = $1 and kind = 'oci.launch' and status = $2[1])";
-    platform.story.until_true("the node has the task", out, run, &["handed_out"]).await;
-    platform.door.cut(true);
-    driver.release(1);
-    while driver.launches() < 2 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
+    async fn closes(&self, road: &Road) -> Gate {
+        self.closes_at(road, self.number).await
     }
-    // Past the lease of every task and process, past every token that the node has, and past the patience of the launch.
-    platform.http.realm.clock.advance(TimeDelta::minutes(50));
-    platform.story.advance(Duration::from_secs(50 * 60)).await;
-    watch(&platform).await;
-    assert_eq!(platform.instance(id).await["status_reason"]["code"], "node_unreachable");
-    assert_eq!(driver.seen().await.unwrap().len(), 2, "what ran goes on");
 
-    platform.door.cut(false);
-    let back = "select status = 'active' and $2::text[] is not null from nodes where id = $1";
-    platform.story.until_true("the node is back", back, agent.id, &[]).await;
-    watch(&platform).await;
-    assert_eq!(platform.instance(id).await["status"], "running");
-    // The launch was given up meanwhile, and what came of it went; or it was heard of in time.
-    let state = platform.story.ends(run).await;
-    let left = if state == RunState::Succeeded { 2 } else { 1 };
-    while driver.seen().await.unwrap().len() != left {
-        tokio::time::sleep(Duration::from_millis(10)).await;
+    async fn closes_at(&self, road: &Road, at: usize) -> Gate {
+        Gate::close(&self.fleet.platform.story, road[at % road.len()]).await
     }
-    assert_eq!(driver.launches(), 2, "nothing was started twice");
-    for id in [id, late] {
-        platform.decommission(id).await;
-        assert_eq!(platform.held(id).await, Vec::<String>::new());
+
+    /// Kills once the run has come so far, and starts what was killed again. A worker dies as often with its write as without.
+    async fn strikes(&mut self, gate: Gate, run: Uuid) {
+        gate.is_reached(async || {
+            format!("{}\n{}", self.fleet.platform.story.describe(run).await, self.fleet.said())
+        })
+        .await;
+        self.fleet.kill(self.victim);
+        let loses = self.victim == Victim::Worker && self.number % 2 == 0;
+        gate.open(if loses { Write::Lost } else { Write::Kept }).await;
+        self.fleet.start_again(self.victim).await;
+        // What an agent was doing is handed out again when its lease is over, by the database's clock.
+        if self.victim == Victim::Agent {
+            self.fleet.platform.story.advance(Duration::from_secs(61)).await;
+        }
     }
-    assert_eq!(driver.seen().await.unwrap(), vec![]);
-    agent.end().await;
-    platform.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn answers_that_never_arrive_are_made_up_for_and_nothing_is_done_twice() {
-    let platform = Platform::new().await;
-    let driver = Simulated::new();
-    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
-    let number = platform.version(&profile(PORT, 30)).await;
-    // The node asks and is heard; what it is given is lost on the way.
-    platform.door.lose_answers();
-    let (id, run) = platform.deploy_version(allocation, &number, 1).await;
-    let out = "select exists (select 1 from node_tasks where run_id = $1 and kind = 'oci.launch' and status = $2[1])";
-    platform.story.until_true("the task was handed out", out, run, &["handed_out"]).await;
-    assert_eq!(driver.launches(), 0, "and never arrived");
-    platform.door.cut(false);
-    platform.story.advance(Duration::from_secs(61)).await;
-    platform.story.until_true("the launch is at work or done", out, run, &["succeeded"]).await;
-    platform.succeeds(run).await;
-    assert_eq!(driver.launches(), 1);
-    // Its own answers are heard; that they were it does not learn, so it tells them again.
-    platform.door.lose_answers();
-    let run = id_of(
-        &platform
-            .http
-            .acting("operator")
-            .post(&project(&format!("/app-instances/{id}/decommission")), json!({}))
-            .await
-            .with(202)["workflow"],
-    );
-    platform.story.advance(Duration::from_secs(61)).await;
-    platform.door.cut(false);
-    platform.story.advance(Duration::from_secs(61)).await;
-    platform.succeeds(run).await;
-    assert_eq!(driver.seen().await.unwrap(), vec![]);
-    assert_eq!(platform.held(id).await, Vec::<String>::new());
-    agent.end().await;
-    platform.end().await;
+async fn a_server_killed_anywhere_in_a_life_costs_nothing() {
+    Box::pin(through_lives(Victim::Server, 7)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_killed_anywhere_in_a_life_costs_nothing() {
+    Box::pin(through_lives(Victim::Worker, 10)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_killed_anywhere_in_a_life_costs_nothing() {
+    Box::pin(through_lives(Victim::Agent, 7)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_killed_anywhere_in_a_life_costs_nothing() {
+    Box::pin(through_lives(Victim::Engine, 6)).await;
 }

@@ -5,16 +5,18 @@ mod catalog;
 mod changes;
 mod instance;
 mod node;
+mod plans;
+mod scenes;
 mod smoke;
 mod update;
 
-use engine::testing::{Check, check_workflow};
+use activities::Env;
+use engine::Workflow;
+use engine::testing::{Others, check_workflow_among};
 use uuid::Uuid;
-use workflows::instance::decommission::DecommissionInstance;
-use workflows::instance::deploy::DeployInstance;
 
 use self::catalog::furnish;
-use self::instance::{begin_anew, left};
+use self::scenes::Scene;
 use crate::support::database::TestDatabase;
 
 const ORG: Uuid = Uuid::from_u128(0xA);
@@ -30,49 +32,28 @@ const VERSIONS: [(&str, Uuid, &str); 2] =
 /// Thirty-two bytes: the key of the node, the same in every process of the story.
 const SEED: &str = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f\n-----END PRIVATE KEY-----\n";
 
-#[tokio::test(flavor = "multi_thread")]
-async fn deploying_survives_being_struck_anywhere() {
+/// Whatever a workflow starts is known, and not struck with it: that has scenes of its own.
+const EVERYBODY: Others<Env> = |_| workflows::registry();
+
+async fn is_struck_anywhere<W: Workflow<Env = Env> + Clone>(scene: Scene<W>) {
     let database = TestDatabase::new().await;
     furnish(&database.pool()).await;
-    check_workflow(Check {
-        database: database.options.clone(),
-        workflow: DeployInstance { account: ACCOUNT, pull: PULL, ..DeployInstance::new(INSTANCE, 1) },
-        fresh_env: |engine| begin_anew(engine, "requested", false),
-        leftovers: left,
-        while_waiting: |_, _| Box::pin(async {}),
-    })
-    .await;
+    check_workflow_among(scene(&database), EVERYBODY).await;
     database.drop().await;
 }
 
-/// As a retry does, after whatever the node still has is gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn deploying_survives_being_struck_anywhere() {
+    is_struck_anywhere(scenes::deploying).await;
+}
+
+/// As a retry does, after whatever the node still has is gone; and with a key by which somebody logs in to set it up.
 #[tokio::test(flavor = "multi_thread")]
 async fn deploying_again_survives_being_struck_anywhere() {
-    let database = TestDatabase::new().await;
-    furnish(&database.pool()).await;
-    let again = DeployInstance { clears: Some(NODE), ..DeployInstance::new(INSTANCE, 1) };
-    check_workflow(Check {
-        database: database.options.clone(),
-        workflow: DeployInstance { account: ACCOUNT, pull: PULL, ..again },
-        fresh_env: |engine| begin_anew(engine, "requested", false),
-        leftovers: left,
-        while_waiting: |_, _| Box::pin(async {}),
-    })
-    .await;
-    database.drop().await;
+    is_struck_anywhere(scenes::deploying_again).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn decommissioning_survives_being_struck_anywhere() {
-    let database = TestDatabase::new().await;
-    furnish(&database.pool()).await;
-    check_workflow(Check {
-        database: database.options.clone(),
-        workflow: DecommissionInstance { instance: INSTANCE, generation: 3 },
-        fresh_env: |engine| begin_anew(engine, "running", true),
-        leftovers: left,
-        while_waiting: |_, _| Box::pin(async {}),
-    })
-    .await;
-    database.drop().await;
+    is_struck_anywhere(scenes::decommissioning).await;
 }

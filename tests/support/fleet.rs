@@ -30,7 +30,7 @@ pub enum Victim {
 pub struct Fleet {
     pub platform: Platform,
     pub engine: Engine,
-    pub allocation: Uuid,
+    pub node: Uuid,
     folder: Folder,
     address: SocketAddr,
     server: Process,
@@ -61,12 +61,16 @@ impl Fleet {
         let node = id_of(&made);
         let there = "select status = 'active' and $2::text[] is not null from nodes where id = $1";
         platform.story.until_true("the node has enrolled", there, node, &[]).await;
+        Fleet { platform, engine, node, folder, address, server, worker, agent }
+    }
+
+    /// A part of the node, for the project.
+    pub async fn allocates(&self) -> Uuid {
         let body = json!({
-            "project_id": EXAMPLE, "node_id": node, "capacity_shape": "gpu_slice", "gpu_count": 0, "cpu_cores": 2,
+            "project_id": EXAMPLE, "node_id": self.node, "capacity_shape": "gpu_slice", "gpu_count": 0, "cpu_cores": 2,
             "memory_gib": 2,
         });
-        let allocation = id_of(&platform.http.post(&admin("/allocations"), body).await.with(201));
-        Fleet { platform, engine, allocation, folder, address, server, worker, agent }
+        id_of(&self.platform.http.post(&admin("/allocations"), body).await.with(201))
     }
 
     /// With SIGKILL.

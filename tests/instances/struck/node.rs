@@ -72,6 +72,7 @@ fn outcome(task: &NodeTask) -> Outcome {
         Task::OciControl(_) => Output::Controlled,
         Task::DiagHealthProbe(probe) if probe.requests.is_empty() => Output::Healthy { tries: 1 },
         Task::DiagHealthProbe(probe) => Output::Asked { requests: probe.requests.iter().map(fine).collect() },
+        Task::SshInstallAuthorizedKeys(_) => Output::KeysInstalled,
         Task::AgentSelfUpdate(update) => Output::Updated { version: update.version },
         other => panic!("nobody asks a node for {other:?}"),
     };
