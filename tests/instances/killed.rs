@@ -21,7 +21,7 @@ use workflows::instance::reconcile::ReconcileInstance;
 use workflows::instance::{RollbackInstance, UpgradeInstance};
 
 use self::gate::{Gate, Write};
-use self::life::{asks, is_gone, loses_it, one_serves, relaunches, runs_in_the_end, settles};
+use self::life::{asks, is_gone, is_put_right, loses_it, one_serves, relaunches, runs_in_the_end, settles};
 use crate::http::admin;
 use crate::support::docker::PORT;
 use crate::support::fleet::{Fleet, Victim};
@@ -87,7 +87,7 @@ async fn through_lives(victim: Victim, short: usize) {
     let lives = if is_slow() { 0..roads.lives() } else { short..short + 1 };
     for life in lives {
         let mut life = Life { fleet: &mut fleet, victim, number: life };
-        life.is_lived(&roads, &first, &second).await;
+        Box::pin(life.is_lived(&roads, &first, &second)).await;
     }
     fleet.end().await;
 }
@@ -107,19 +107,19 @@ impl Life<'_> {
         self.strikes(gate, run).await;
         settles(self.fleet, run, (id, 1)).await;
         runs_in_the_end(self.fleet, id).await;
-        one_serves(self.fleet, id, "welcome").await;
+        self.serves(id, "welcome").await;
 
         let gate = self.closes(&roads.upgrade).await;
         let run = asks(self.fleet, id, "upgrade", json!({ "target_version": second })).await;
         self.strikes(gate, run).await;
         let mut serves = "welcome";
         if settles(self.fleet, run, (id, 2)).await != RunState::Succeeded {
-            one_serves(self.fleet, id, serves).await;
+            self.serves(id, serves).await;
             let run = asks(self.fleet, id, "upgrade", json!({ "target_version": second })).await;
             assert_eq!(settles(self.fleet, run, (id, 2)).await, RunState::Succeeded, "{}", self.fleet.said());
         }
         serves = "second";
-        one_serves(self.fleet, id, serves).await;
+        self.serves(id, serves).await;
 
         let gate = self.closes(&roads.rollback).await;
         let run = asks(self.fleet, id, "rollback", json!({})).await;
@@ -127,7 +127,7 @@ impl Life<'_> {
         if settles(self.fleet, run, (id, 2)).await == RunState::Succeeded {
             serves = "welcome";
         }
-        one_serves(self.fleet, id, serves).await;
+        self.serves(id, serves).await;
 
         relaunches(self.fleet, true).await;
         let gate = self.closes(&roads.relaunch).await;
@@ -135,7 +135,7 @@ impl Life<'_> {
         self.strikes(gate, run).await;
         settles(self.fleet, run, (id, 1)).await;
         runs_in_the_end(self.fleet, id).await;
-        one_serves(self.fleet, id, serves).await;
+        self.serves(id, serves).await;
 
         relaunches(self.fleet, false).await;
         let run = loses_it(self.fleet, id).await;
@@ -145,7 +145,7 @@ impl Life<'_> {
         self.strikes(gate, run).await;
         settles(self.fleet, run, (id, 1)).await;
         runs_in_the_end(self.fleet, id).await;
-        one_serves(self.fleet, id, serves).await;
+        self.serves(id, serves).await;
 
         self.ends(roads, id, allocation).await;
         is_gone(self.fleet, id).await;
@@ -167,6 +167,13 @@ impl Life<'_> {
         let run = id_of(&self.fleet.platform.http.post(&path, json!({})).await.with(202)["workflow"]);
         self.strikes(gate, run).await;
         assert_eq!(settles(self.fleet, run, (id, 1)).await, RunState::Succeeded, "{}", self.fleet.said());
+    }
+
+    async fn serves(&self, id: Uuid, words: &str) {
+        if self.victim == Victim::Engine {
+            is_put_right(self.fleet, id).await;
+        }
+        one_serves(self.fleet, id, words).await;
     }
 
     async fn closes(&self, road: &Road) -> Gate {

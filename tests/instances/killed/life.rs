@@ -12,6 +12,9 @@ use crate::support::fleet::{Fleet, status};
 use crate::support::platform::id_of;
 use crate::support::realm::EXAMPLE;
 
+/// What an instance holds that runs.
+const HELD: [&str; 5] = ["cpu_core 1", "memory_gib 1", "port 1", "service_account 1", "workload 1"];
+
 /// The run that does it. Where the platform acts on the instance by itself, it is waited for.
 pub async fn asks(fleet: &Fleet, id: Uuid, verb: &str, body: Value) -> Uuid {
     let path = project(&format!("/app-instances/{id}/{verb}"));
@@ -84,6 +87,10 @@ pub async fn relaunches(fleet: &Fleet, relaunches: bool) {
 
 /// Somebody takes the workload away behind the platform's back, and the platform finds out: the run that saw it.
 pub async fn loses_it(fleet: &Fleet, id: Uuid) -> Uuid {
+    // A run that looks already might find it, and would not be the one to be struck.
+    let free = "select not exists (select 1 from engine.run where target = 'app_instance:' || $1::text
+        and finished_at is null) and $2::text[] is not null";
+    fleet.platform.story.until_true("nothing acts on it", free, id, &[]).await;
     let before = newest_look(fleet, id).await;
     for name in fleet.containers(id) {
         fleet.engine.docker(&["rm", "--force", &name]).unwrap();
@@ -106,6 +113,22 @@ async fn newest_look(fleet: &Fleet, id: Uuid) -> Option<Uuid> {
     sqlx::query_scalar(newest).bind(id).fetch_optional(&fleet.platform.story.pool).await.unwrap()
 }
 
+/// What a change could not take away because its engine was dead stands beside what serves. The platform finds it there.
+pub async fn is_put_right(fleet: &Fleet, id: Uuid) {
+    for tries in 0..600 {
+        let there = fleet.containers(id);
+        if there.len() == 1 && fleet.platform.held(id).await == HELD {
+            return;
+        }
+        assert!(there.len() <= 2, "{there:?}");
+        if tries % 20 == 19 {
+            look(fleet, async || false).await;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("{:?} {:?}\n{}", fleet.containers(id), fleet.platform.held(id).await, fleet.said());
+}
+
 /// One workload, and it is this one.
 pub async fn one_serves(fleet: &Fleet, id: Uuid, words: &str) {
     assert_eq!(fleet.containers(id).len(), 1, "{:?}", fleet.containers(id));
@@ -123,8 +146,7 @@ pub async fn one_serves(fleet: &Fleet, id: Uuid, words: &str) {
     };
     assert_eq!(fleet.containers(id).len(), 1, "{:?}", fleet.containers(id));
     assert_eq!(page, words);
-    let held = fleet.platform.held(id).await;
-    assert_eq!(held, ["cpu_core 1", "memory_gib 1", "port 1", "service_account 1", "workload 1"]);
+    assert_eq!(fleet.platform.held(id).await, HELD);
 }
 
 /// It is gone with a receipt, nothing is there of it, and it holds nothing.
