@@ -12,6 +12,7 @@ mod cli;
 mod console;
 mod dev_apps;
 mod dev_config;
+mod dev_gpus;
 mod dev_people;
 mod dev_registry;
 mod dev_schema;

@@ -13,6 +13,7 @@ pub mod list_strays;
 pub mod order_update;
 pub mod promises;
 pub mod relay_events;
+pub mod rotate_signer;
 mod task_signers;
 pub mod trust;
 pub mod verify_artifact;

@@ -1,11 +1,13 @@
 //! The key that signs tasks and receipts: its row is in the database, its private half sealed, and this process keeps what
-//! it opened. The first one is made when it is first needed.
+//! it opened. One is made whenever there is none: the first, and whoever takes over from one that has grown old.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use chrono::TimeDelta;
 use clients::seal::{SealFault, Sealer};
 use domain::Secret;
-use node_protocol::{Key, KeyFault, Keyring, Signer, SignerState};
+use node_protocol::{Key, KeyFault, Keyring, SignatureFault, Signed, Signer, SignerState};
+use serde_json::json;
 use sqlx::PgConnection;
 use store::task_signers::{self as table, TaskSigner};
 
@@ -19,6 +21,8 @@ pub enum SignerFault {
     Key(#[from] KeyFault),
     #[error("the task signer's private half is no text")]
     NotText,
+    #[error("the task signer cannot sign: {0}")]
+    Sign(SignatureFault),
     #[error("there is no active task signer")]
     None,
 }
@@ -49,6 +53,33 @@ impl TaskSigners {
         let key = self.open(active)?;
         let signers = signers.iter().filter_map(shown).collect();
         Ok((key, Keyring { version, signers }))
+    }
+
+    /// A new signer takes over from one that is older than this, which signs the list that says so with its last word. False where
+    /// none is so old.
+    pub async fn rotate(&self, conn: &mut PgConnection, older_than: TimeDelta) -> Result<bool, SignerFault> {
+        let Some(old) = table::lock_active_older_than(conn, older_than).await? else { return Ok(false) };
+        let (key, _) = self.active(conn).await?;
+        table::begin_grace(conn, &old).await?;
+        let (_, list) = self.active(conn).await?;
+        let signed = Signed::sign(&list, &key).map_err(SignerFault::Sign)?;
+        table::keep_handover(conn, &old, &json!(signed)).await?;
+        Ok(true)
+    }
+
+    /// The list signed by whoever signs now, and to a node whose own is older the last words of those who handed over.
+    pub async fn told_to(
+        &self,
+        conn: &mut PgConnection,
+        known: Option<i64>,
+    ) -> Result<(Signed, Vec<Signed>), SignerFault> {
+        let (key, list) = self.active(conn).await?;
+        let handovers = match known {
+            Some(known) if known < list.version => table::handovers(conn).await?,
+            _ => Vec::new(),
+        };
+        let handovers = handovers.into_iter().filter_map(|kept| serde_json::from_value(kept).ok()).collect();
+        Ok((Signed::sign(&list, &key).map_err(SignerFault::Sign)?, handovers))
     }
 
     async fn make_first(&self, conn: &mut PgConnection) -> Result<(), SignerFault> {

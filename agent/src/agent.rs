@@ -1,10 +1,12 @@
 //! The agent's life: ask for tasks, do them, tell; and beat. Tasks of one instance take turns; whatever the platform or
 //! the engine does, the loops go on.
 
+mod settings;
 mod tell;
 
+pub use settings::{KEEP_IMAGES, Settings};
+
 use std::convert::Infallible;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -22,6 +24,7 @@ use crate::drivers::{Driver, DriverFault, Told};
 use crate::execute::Doing;
 use crate::hands::{Hand, Hands};
 use crate::home::{Home, HomeFault};
+use crate::images::Images;
 use crate::journal::{Journal, JournalFault, Verdict};
 use crate::platform::{Now, Platform, PlatformFault};
 use crate::relay::Relay;
@@ -31,37 +34,6 @@ use crate::watch::Watch;
 
 /// News of a workload wait so long for others, to be told together.
 const SOON: Duration = Duration::from_secs(1);
-
-#[derive(Debug, Clone)]
-pub struct Settings {
-    pub agent_version: String,
-    /// How long one question for a task waits for its answer.
-    pub poll: Duration,
-    /// The longest pause after the platform did not answer.
-    pub longest_pause: Duration,
-    /// Reports come at least this often, whatever the platform asks for.
-    pub longest_beat: Duration,
-    /// So many tasks are done at once.
-    pub at_once: usize,
-    /// The program that runs, where a supervisor can start another in its place.
-    pub program: Option<PathBuf>,
-    /// The list of this machine's accounts.
-    pub people: PathBuf,
-}
-
-impl Settings {
-    pub fn new(agent_version: &str) -> Settings {
-        Settings {
-            agent_version: agent_version.to_owned(),
-            poll: Duration::from_secs(30),
-            longest_pause: Duration::from_secs(15),
-            longest_beat: Duration::from_secs(60),
-            at_once: 16,
-            program: None,
-            people: PathBuf::from("/etc/passwd"),
-        }
-    }
-}
 
 #[derive(Debug, thiserror::Error)]
 pub enum AgentFault {
@@ -90,6 +62,7 @@ struct Inner<D> {
     platform: Platform,
     relay: Relay,
     updater: Updater,
+    images: Images,
     watch: Watch,
     meter: Meter,
     /// Looks at the engine take turns, so that the later one has the higher number.
@@ -112,6 +85,7 @@ impl<D: Driver> Agent<D> {
         let journal = Journal::open(&home.journal())?;
         let relay = Relay::new(&identity)?;
         let updater = Updater::new(home.clone(), settings.program.clone());
+        let images = Images::open(home.clone(), settings.keep_images)?;
         let platform = Platform::new(identity, key.clone(), Arc::clone(&now))?;
         let (driver, keyring, hands) = (Arc::new(driver), Mutex::new(keyring), Hands::default());
         let (watch, meter, looks) = (Watch::default(), Meter::default(), Turn::default());
@@ -122,6 +96,7 @@ impl<D: Driver> Agent<D> {
             platform,
             relay,
             updater,
+            images,
             watch,
             meter,
             looks,
@@ -192,8 +167,15 @@ impl<D: Driver> Inner<D> {
 
     /// Believes, judges, does and tells one task.
     async fn take(&self, signed: Signed) {
-        let keyring = self.keyring().clone();
-        let task = match Envelope::open(&signed, &keyring, self.platform.node_id()) {
+        let task = match self.believe(&signed) {
+            // A signer that this node has not heard of yet may have taken over since its last report.
+            Err(Refusal::UnknownSigner) => {
+                self.report().await;
+                self.believe(&signed)
+            }
+            judged => judged,
+        };
+        let task = match task {
             Ok(task) => task,
             // Nobody of ours asked, so nobody is answered.
             Err(refusal) => return tracing::error!(%refusal, "a task that is not the platform's was dropped"),
@@ -206,6 +188,10 @@ impl<D: Driver> Inner<D> {
             app_instance_id = task.instance_id.map(tracing::field::display),
         );
         self.see_to(&task).instrument(span).await;
+    }
+
+    fn believe(&self, signed: &Signed) -> Result<Envelope, Refusal> {
+        Envelope::open(signed, &self.keyring(), self.platform.node_id())
     }
 
     async fn see_to(&self, task: &Envelope) {
@@ -298,6 +284,7 @@ impl<D: Driver> Inner<D> {
             relay: &self.relay,
             platform: &self.platform,
             updater: &self.updater,
+            images: &self.images,
             key: &self.key,
             task: envelope,
             now: &self.now,
@@ -317,7 +304,7 @@ impl<D: Driver> Inner<D> {
                 () = sleep(every) => {}
             }
             let (bytes_done, bytes_total) = *news.borrow_and_update();
-            let progress = Progress { phase: envelope.kind.clone(), bytes_done, bytes_total };
+            let progress = Progress::of_bytes(bytes_done, bytes_total);
             if let Err(fault) = self.platform.progress(envelope.task_id, &progress).await {
                 tracing::debug!(%fault, "progress could not be told");
             }
@@ -355,9 +342,17 @@ impl<D: Driver> Inner<D> {
         let version = &self.settings.agent_version;
         let told = report::heartbeat(&self.driver, &self.watch, &self.meter, &self.journal, version);
         let beat = told.await.inspect_err(|fault| tracing::warn!(%fault, "the engine cannot be looked at"));
-        let heard = self.platform.heartbeat(&beat.ok()?).await;
+        let mut beat = beat.ok()?;
+        beat.keyring_version = Some(self.keyring().version);
+        beat.asks_for_images = self.images.are_due((self.now)());
+        let heard = self.platform.heartbeat(&beat).await;
         let answer = heard.inspect_err(|fault| tracing::warn!(%fault, "the heartbeat was not heard")).ok()?;
-        self.follow(&answer.keyring);
+        for list in answer.handovers.iter().chain([&answer.keyring]) {
+            self.follow(list);
+        }
+        if let Some(keep) = &answer.keep_images {
+            self.images.sweep(&*self.driver, keep, (self.now)()).await;
+        }
         let asked = Duration::from_secs(u64::from(answer.heartbeat_seconds.max(1)));
         Some(asked.min(self.settings.longest_beat))
     }

@@ -12,15 +12,15 @@ use std::future::Future;
 use chrono::{DateTime, Utc};
 use domain::StatusReason;
 use node_protocol::{
-    ControlAction, Generations, Health, Launched, Probe, Secrets, Usage, Workload, WorkloadReport,
-    WorkloadState,
+    ControlAction, Generations, GpuUse, Health, Image, Launched, Probe, Secrets, Usage, Workload,
+    WorkloadReport, WorkloadState,
 };
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::health;
 use crate::tail::Tail;
+use crate::{health, inventory};
 
 /// Why a driver could not do something, in words for a person. Never holds a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -151,6 +151,16 @@ pub trait Driver: Send + Sync + 'static {
 
     /// What a workload that runs uses right now.
     fn usage(&self, seen: &Seen) -> impl Future<Output = Usage> + Send;
+
+    /// How busy the machine's GPUs are.
+    fn gpu_use(&self) -> impl Future<Output = Vec<GpuUse>> + Send {
+        inventory::gpu_use()
+    }
+
+    /// Takes away an image that no container needs. False where it stays, as where one does or there are none to be had.
+    fn remove_image(&self, _: &Image) -> impl Future<Output = Result<bool, DriverFault>> + Send {
+        std::future::ready(Ok(false))
+    }
 
     /// What is left of an instance besides containers: networks by name, and files by path.
     fn leftovers(&self, instance: Uuid) -> impl Future<Output = Result<Vec<String>, DriverFault>> + Send;

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use crate::authorized_keys;
 use crate::drivers::{Driver, DriverFault, Seen, Told};
 use crate::health;
+use crate::images::Images;
 use crate::platform::{Now, Platform};
 use crate::relay::Relay;
 use crate::update::Updater;
@@ -23,6 +24,7 @@ pub(crate) struct Doing<'a, D> {
     pub(crate) relay: &'a Relay,
     pub(crate) platform: &'a Platform,
     pub(crate) updater: &'a Updater,
+    pub(crate) images: &'a Images,
     pub(crate) key: &'a Key,
     pub(crate) task: &'a Envelope,
     pub(crate) now: &'a Now,
@@ -61,6 +63,7 @@ impl<D: Driver> Doing<'_, D> {
             if let Some(network) = self.driver.network(workload.instance_id).await? {
                 workload.env.extend(self.relay.open(workload.instance_id, network).await?);
             }
+            self.images.used(&workload.image, (self.now)());
             launched.push(self.driver.launch(&workload, &self.task.secrets, self.told).await?);
         }
         Ok(Output::Launched { members: launched })

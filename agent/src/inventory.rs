@@ -1,11 +1,15 @@
-//! What this machine has: cores, memory, and GPUs where NVIDIA's tool answers.
+//! What this machine has: cores, memory, and GPUs where NVIDIA's tool answers, which asks the driver by NVML; and how busy those
+//! are.
 
 use std::process::Stdio;
 
-use node_protocol::{Gpu, Inventory};
+use node_protocol::{Gpu, GpuUse, Inventory};
 use tokio::process::Command;
 
-const QUERY: [&str; 2] = ["--query-gpu=index,name,memory.total,uuid", "--format=csv,noheader,nounits"];
+const DETAILS: &str = "--query-gpu=index,name,memory.total,uuid,driver_version";
+const USE: &str = "--query-gpu=index,utilization.gpu,memory.used";
+const PLAIN: &str = "--format=csv,noheader,nounits";
+const MIB: u64 = 1 << 20;
 
 /// `simulated` GPUs are added where there are none, for machines that have none to try with. They pass for NVIDIA's wherever an
 /// instance is placed, and say what they are.
@@ -20,6 +24,7 @@ pub async fn detect(simulated: u32) -> Inventory {
             accelerator: "nvidia".into(),
             memory_gib: 80,
             uuid: None,
+            driver_version: None,
             simulated: true,
         };
         gpus = (0..simulated).map(one).collect();
@@ -38,12 +43,34 @@ pub(crate) fn machine() -> String {
 }
 
 async fn gpus() -> Vec<Gpu> {
-    let asked =
-        Command::new("nvidia-smi").args(QUERY).stdin(Stdio::null()).stderr(Stdio::null()).output().await;
-    match asked {
-        Ok(said) if said.status.success() => read_gpus(&String::from_utf8_lossy(&said.stdout)),
-        _ => Vec::new(),
+    read_gpus(&asked(DETAILS).await)
+}
+
+/// How busy this machine's GPUs are; none where it has none.
+pub(crate) async fn gpu_use() -> Vec<GpuUse> {
+    read_use(&asked(USE).await)
+}
+
+/// What NVIDIA's tool prints; nothing where there is none, or it has failed.
+async fn asked(query: &str) -> String {
+    let mut tool = Command::new("nvidia-smi");
+    tool.args([query, PLAIN]).stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+    match tool.output().await {
+        Ok(said) if said.status.success() => String::from_utf8_lossy(&said.stdout).into_owned(),
+        _ => String::new(),
     }
+}
+
+/// Of a GPU that is shared out in parts the tool knows no figure; it counts as idle.
+fn read_use(table: &str) -> Vec<GpuUse> {
+    let row = |line: &str| {
+        let mut cells = line.split(',').map(str::trim);
+        let index = cells.next()?.parse().ok()?;
+        let mut number = || cells.next().and_then(|cell| cell.parse::<u64>().ok()).unwrap_or_default();
+        let busy_percent = u8::try_from(number().min(100)).unwrap_or(100);
+        Some(GpuUse { index, busy_percent, memory_used_bytes: number() * MIB })
+    };
+    table.lines().filter_map(row).collect()
 }
 
 fn read_gpus(table: &str) -> Vec<Gpu> {
@@ -56,6 +83,7 @@ fn read_gpus(table: &str) -> Vec<Gpu> {
             accelerator: "nvidia".to_owned(),
             memory_gib: mib.parse::<u32>().ok()? / 1024,
             uuid: cells.next().filter(|uuid| uuid.starts_with("GPU-")).map(str::to_owned),
+            driver_version: cells.next().filter(|cell| !cell.starts_with('[')).map(str::to_owned),
             simulated: false,
         })
     };
@@ -75,14 +103,20 @@ mod tests {
     #[test]
     fn what_the_tools_print_is_read() {
         assert_eq!(memory_gib("MemTotal:       16303428 kB\nMemFree: 1 kB"), 15);
-        let gpus =
-            read_gpus("0, NVIDIA H100 80GB HBM3, 81559, GPU-5a\n1, NVIDIA H100 80GB HBM3, 81559, [N/A]\n");
+        let gpus = read_gpus(
+            "0, NVIDIA H100 80GB HBM3, 81559, GPU-5a, 550.54.15\n1, NVIDIA H100 80GB HBM3, 81559, [N/A]\n",
+        );
         assert_eq!(gpus.iter().map(Gpu::device).collect::<Vec<_>>(), ["GPU-5a", "1"]);
         assert_eq!(
             (gpus[1].index, gpus[1].sku.as_str(), gpus[1].memory_gib),
             (1, "NVIDIA-H100-80GB-HBM3", 79)
         );
+        assert_eq!(gpus[0].driver_version.as_deref(), Some("550.54.15"));
         assert!(read_gpus("NVIDIA-SMI has failed").is_empty());
+        let busy = read_use("0, 87, 40960\n1, [N/A], [N/A]\n");
+        let seen: Vec<_> =
+            busy.iter().map(|gpu| (gpu.index, gpu.busy_percent, gpu.memory_used_bytes)).collect();
+        assert_eq!(seen, [(0, 87, 40 << 30), (1, 0, 0)]);
     }
 
     #[tokio::test]

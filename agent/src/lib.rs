@@ -11,6 +11,7 @@ mod execute;
 mod hands;
 mod health;
 mod home;
+mod images;
 mod inventory;
 mod journal;
 mod platform;
@@ -22,7 +23,7 @@ mod tail;
 mod update;
 mod watch;
 
-pub use agent::{Agent, AgentFault, Settings};
+pub use agent::{Agent, AgentFault, KEEP_IMAGES, Settings};
 pub use contract::{Stage, hold_to_contract};
 pub use drivers::docker::{Docker, Subnet};
 pub use drivers::simulated::{Fault as SimulatedFault, Simulated};

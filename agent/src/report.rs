@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures::future::join;
 use futures::stream::{self, StreamExt};
-use node_protocol::{Heartbeat, Usage, WorkloadReport, WorkloadState};
+use node_protocol::{GpuUse, Heartbeat, Usage, WorkloadReport, WorkloadState};
 use tokio::time::timeout;
 
 use crate::drivers::{Driver, DriverFault, Seen};
@@ -16,11 +17,18 @@ use crate::watch::Watch;
 const MEASURED_WITHIN: Duration = Duration::from_secs(3);
 const AT_ONCE: usize = 32;
 
-/// What workloads were last seen to use, by the container's name. To measure takes an engine its time, so it is done apart
-/// from the report, which others may be waiting for.
+/// What was last measured. To measure takes an engine its time, so it is done apart from the report, which others may be
+/// waiting for.
 #[derive(Default)]
 pub(crate) struct Meter {
-    last: Mutex<HashMap<String, Usage>>,
+    last: Mutex<Measured>,
+}
+
+#[derive(Default)]
+struct Measured {
+    /// By the container's name.
+    workloads: HashMap<String, Usage>,
+    gpus: Vec<GpuUse>,
 }
 
 impl Meter {
@@ -28,17 +36,15 @@ impl Meter {
     pub(crate) async fn measure<D: Driver>(&self, driver: &D) -> Result<(), DriverFault> {
         let seen = driver.seen().await?;
         let asked: Vec<_> = seen.iter().map(|seen| measured(driver, seen)).collect();
-        let usage: Vec<Usage> = stream::iter(asked).buffered(AT_ONCE).collect().await;
-        *self.last() = seen.into_iter().map(|seen| seen.name).zip(usage).collect();
+        let usage = stream::iter(asked).buffered(AT_ONCE).collect::<Vec<Usage>>();
+        let gpus = async { timeout(MEASURED_WITHIN, driver.gpu_use()).await.unwrap_or_default() };
+        let (usage, gpus) = join(usage, gpus).await;
+        let workloads = seen.into_iter().map(|seen| seen.name).zip(usage).collect();
+        *self.last() = Measured { workloads, gpus };
         Ok(())
     }
 
-    /// Nothing yet of what came since.
-    fn of(&self, seen: &Seen) -> Usage {
-        self.last().get(&seen.name).copied().unwrap_or_default()
-    }
-
-    fn last(&self) -> MutexGuard<'_, HashMap<String, Usage>> {
+    fn last(&self) -> MutexGuard<'_, Measured> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -56,13 +62,22 @@ pub(crate) async fn heartbeat<D: Driver>(
     let sequence = journal
         .next_report()
         .map_err(|fault| DriverFault::new(domain::StatusReason::Internal, fault.to_string()))?;
+    let last = meter.last();
     let tell = |(seen, health): (Seen, _)| {
-        let usage = meter.of(&seen);
+        // Nothing yet of what came since.
+        let usage = last.workloads.get(&seen.name).copied().unwrap_or_default();
         seen.report(health, usage)
     };
     let workloads: Vec<WorkloadReport> = seen.into_iter().zip(health).map(tell).collect();
-    let driver = Some(driver.name().to_owned());
-    Ok(Heartbeat { sequence, agent_version: agent_version.to_owned(), driver, workloads })
+    Ok(Heartbeat {
+        sequence,
+        agent_version: agent_version.to_owned(),
+        driver: Some(driver.name().to_owned()),
+        workloads,
+        gpus: last.gpus.clone(),
+        keyring_version: None,
+        asks_for_images: false,
+    })
 }
 
 async fn measured<D: Driver>(driver: &D, seen: &Seen) -> Usage {

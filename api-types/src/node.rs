@@ -25,6 +25,9 @@ pub struct Node {
     pub inventory: Option<Value>,
     /// The containers it told of last.
     pub workloads: Value,
+    /// How busy its GPUs are, each with its `index`, `busy_percent` and `memory_used_bytes`; none where it did not tell.
+    #[serde(default)]
+    pub gpus: Value,
     pub last_seen_at: Option<DateTime<Utc>>,
     pub created_by: Uuid,
     pub created_at: DateTime<Utc>,

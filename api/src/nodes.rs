@@ -27,7 +27,11 @@ async fn found<T>(change: &mut Mutation<T>, id: Id) -> Result<table::Node, ApiEr
 
 fn shown(row: table::Node) -> Result<Node, ApiError> {
     let status = row.status()?;
-    let workloads = row.report.as_ref().map_or_else(|| json!([]), |report| report["workloads"].clone());
+    let told = |what: &str| {
+        let told = row.report.as_ref().map(|report| report[what].clone());
+        told.filter(Value::is_array).unwrap_or_else(|| json!([]))
+    };
+    let (workloads, gpus) = (told("workloads"), told("gpus"));
     Ok(Node {
         id: row.id,
         name: row.name,
@@ -36,7 +40,8 @@ fn shown(row: table::Node) -> Result<Node, ApiError> {
         driver: row.driver,
         agent_version: row.agent_version,
         inventory: row.inventory,
-        workloads: if workloads.is_array() { workloads } else { Value::Array(Vec::new()) },
+        workloads,
+        gpus,
         last_seen_at: row.last_seen_at,
         created_by: row.created_by,
         created_at: row.created_at,

@@ -25,7 +25,8 @@ pub use key::{Key, KeyFault, PublicKey};
 pub use keyring::{Keyring, Signer, SignerState};
 pub use outcome::{Launched, Outcome, Output, Progress, TaskResult};
 pub use report::{
-    Gpu, Health, Heartbeat, HeartbeatAnswer, Inventory, Usage, WorkloadReport, WorkloadState, program_for,
+    Gpu, GpuUse, Health, Heartbeat, HeartbeatAnswer, Inventory, Usage, WorkloadReport, WorkloadState,
+    program_for,
 };
 pub use secrets::{PullCredential, Secrets};
 pub use signed::{SignatureFault, Signed, Statement};

@@ -91,13 +91,20 @@ pub struct Launched {
 /// The body of `POST …/tasks/{task_id}/progress`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(example = json!({ "phase": "oci.launch", "bytes_done": 1048576, "bytes_total": 73400320 }))]
+#[schema(example = json!({ "phase": "pulling", "bytes_done": 1048576, "bytes_total": 73400320 }))]
 pub struct Progress {
-    /// `pulling`, `starting`, `probing`, `removing`.
+    /// `pulling` while bytes come, else `working`. Agents of earlier releases tell the task's kind.
     pub phase: String,
     #[serde(default)]
     pub bytes_done: u64,
     /// 0 until it is known.
     #[serde(default)]
     pub bytes_total: u64,
+}
+
+impl Progress {
+    pub fn of_bytes(bytes_done: u64, bytes_total: u64) -> Progress {
+        let phase = if bytes_done < bytes_total { "pulling" } else { "working" };
+        Progress { phase: phase.to_owned(), bytes_done, bytes_total }
+    }
 }

@@ -40,6 +40,9 @@ pub struct Gpu {
     /// By which it is known whatever its index is; none where its tool does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<String>,
+    /// The version of the driver by which the machine speaks to it; none where its tool does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver_version: Option<String>,
     /// It is not there: instances are placed as if it were, and are given none.
     #[serde(default)]
     pub simulated: bool,
@@ -50,6 +53,16 @@ impl Gpu {
     pub fn device(&self) -> String {
         self.uuid.clone().unwrap_or_else(|| self.index.to_string())
     }
+}
+
+/// How busy one GPU is right now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GpuUse {
+    pub index: u32,
+    #[schema(maximum = 100)]
+    pub busy_percent: u8,
+    pub memory_used_bytes: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -67,6 +80,16 @@ pub struct Heartbeat {
     #[serde(default)]
     #[schema(max_items = 4096)]
     pub workloads: Vec<WorkloadReport>,
+    /// None where it has no GPU, or its tool does not tell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 64)]
+    pub gpus: Vec<GpuUse>,
+    /// Of the list of signers that it believes now. Agents of earlier releases do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keyring_version: Option<i64>,
+    /// Whether it wants to hear which images it must keep.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asks_for_images: bool,
 }
 
 /// One container, as the engine shows it.
@@ -131,5 +154,12 @@ pub struct Usage {
 pub struct HeartbeatAnswer {
     /// The signers to believe from now on, signed by one that is believed already.
     pub keyring: Signed,
+    /// To a node whose list is older: the lists by which one signer handed over to the next, each signed by the one that did.
+    /// The oldest comes first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub handovers: Vec<Signed>,
+    /// Where it was asked for: the digests of images that instances on the node run, or may return to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep_images: Option<Vec<String>>,
     pub heartbeat_seconds: u32,
 }

@@ -5,7 +5,7 @@ mod doctor;
 mod engine;
 mod work;
 
-pub use engine::{AnyDriver, Choice, choose, resume};
+pub use engine::{AnyDriver, Choice, DockerAt, choose, resume};
 
 pub use work::serve;
 
@@ -14,7 +14,7 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use agent::{Home, Newcomer, Supervisor, detect_inventory, enrol};
+use agent::{Home, KEEP_IMAGES, Newcomer, Subnet, Supervisor, detect_inventory, enrol};
 use clap::{Args, Subcommand, ValueEnum};
 use domain::Secret;
 use tracing::info;
@@ -25,6 +25,8 @@ use crate::stop::Stop;
 
 /// With the beat before it and the start after it, still within the minute after which a silent node is given up for lost.
 const TRIAL_SECONDS: u64 = 40;
+const DAY: u64 = 24 * 3600;
+const KEEP_DAYS: u64 = KEEP_IMAGES.as_secs() / DAY;
 
 #[derive(Debug, Args)]
 pub struct AgentArgs {
@@ -45,6 +47,12 @@ pub struct AgentArgs {
     /// Where the container engine listens
     #[arg(long, value_name = "ADDRESS", env = "DOCKER_HOST", global = true)]
     docker_host: Option<String>,
+    /// The addresses from which instances get networks of their own; nothing else should be reached by them
+    #[arg(long, value_name = "SUBNET", default_value_t = Subnet::POOL, global = true)]
+    subnet_pool: Subnet,
+    /// How many days an image stays that no instance runs any more or may return to
+    #[arg(long, value_name = "DAYS", default_value_t = KEEP_DAYS, value_parser = clap::value_parser!(u64).range(1..=3650), global = true)]
+    keep_images_days: u64,
     /// The address under which people reach this machine
     #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
     address: String,
@@ -70,10 +78,13 @@ pub async fn run(args: &AgentArgs, settings: Vec<OsString>, format: Format) -> R
     // No client is built without a provider; an error says that one is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let home = Home::at(&args.data_dir).map_err(Failure::usage)?;
-    let docker = args.docker_host.as_deref();
+    let docker = DockerAt { host: args.docker_host.as_deref(), pool: args.subnet_pool };
     match args.command {
         Some(AgentCommand::Doctor) => return doctor::run(&home, args.driver, docker, format).await,
-        Some(AgentCommand::Work { trial }) => return work::run(home, args.driver, docker, trial).await,
+        Some(AgentCommand::Work { trial }) => {
+            let keep_images = Duration::from_secs(args.keep_images_days * DAY);
+            return work::run(home, args.driver, docker, keep_images, trial).await;
+        }
         None => {}
     }
     let stop = Stop::on_signals().map_err(Failure::server)?;
@@ -107,6 +118,12 @@ impl AgentArgs {
             vec!["agent".into(), "--data-dir".into(), self.data_dir.clone().into()];
         words.extend(["--driver".into(), driver.into()]);
         words.extend(self.docker_host.iter().flat_map(|host| ["--docker-host".into(), host.into()]));
+        if self.subnet_pool != Subnet::POOL {
+            words.extend(["--subnet-pool".into(), self.subnet_pool.to_string().into()]);
+        }
+        if self.keep_images_days != KEEP_DAYS {
+            words.extend(["--keep-images-days".into(), self.keep_images_days.to_string().into()]);
+        }
         words.extend(settings);
         words.push("work".into());
         words

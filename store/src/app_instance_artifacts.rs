@@ -117,3 +117,14 @@ pub async fn instances_using(conn: &mut PgConnection, artifact: Uuid, limit: i64
     .fetch_all(conn)
     .await
 }
+
+/// The digests of what instances on a node run, move to or may return to.
+pub async fn digests_on(conn: &mut PgConnection, node: Uuid) -> sqlx::Result<Vec<String>> {
+    sqlx::query_scalar!(
+        "select distinct u.digest from app_instance_artifacts u join app_instances i on i.id = u.instance_id
+         join allocations a on a.id = i.allocation_id where a.node_id = $1 order by u.digest",
+        node
+    )
+    .fetch_all(conn)
+    .await
+}

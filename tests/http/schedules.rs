@@ -64,6 +64,7 @@ async fn every_reconciler_shows_what_its_last_run_found() {
             "metering_rollup",
             "retention",
             "retirement",
+            "rotate_signers",
             "stuck_runs"
         ]
     );

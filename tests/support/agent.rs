@@ -116,6 +116,7 @@ impl RunningAgent {
             accelerator: "nvidia".into(),
             memory_gib: 80,
             uuid: Some(format!("GPU-{index}")),
+            driver_version: None,
             simulated: false,
         });
         let machine = Some(format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH));
@@ -141,6 +142,7 @@ impl RunningAgent {
             longest_pause: Duration::from_millis(100),
             longest_beat: Duration::from_millis(200),
             people: folder.join("passwd"),
+            keep_images: Duration::from_secs(600),
             ..Settings::new("test")
         };
         let agent = Agent::open(home, driver.clone(), settings, now).expect("an agent");

@@ -42,6 +42,7 @@ use self::reconcilers::lost_nodes::{QUARTER_MINUTELY, WatchNodes};
 use self::reconcilers::old_events::{self, ForgetEvents};
 use self::reconcilers::retention::{ClearAway, HOURLY};
 use self::reconcilers::retirement::{self, RetireOverdue};
+use self::reconcilers::signers::{self, RotateSigners};
 use self::reconcilers::stuck_runs::{self, WatchRuns};
 use self::version::{PromoteVersion, Retirement};
 use self::webhook::DeliverWebhook;
@@ -74,6 +75,7 @@ pub fn registry() -> Registry<Env> {
         .with::<ForgetEvents>()
         .with::<RetireOverdue>()
         .with::<CleanUp>()
+        .with::<RotateSigners>()
 }
 
 /// Every process declares them when it starts, so a release brings its schedules with it.
@@ -90,6 +92,7 @@ pub async fn declare_schedules(engine: &Engine) -> Result<(), ScheduleError> {
     engine.ensure_schedule(&mut transaction, &MINUTELY, &WatchDrift {}).await?;
     engine.ensure_schedule(&mut transaction, &stuck_runs::MINUTELY, &WatchRuns {}).await?;
     engine.ensure_schedule(&mut transaction, &retirement::HOURLY, &RetireOverdue {}).await?;
+    engine.ensure_schedule(&mut transaction, &signers::NIGHTLY, &RotateSigners::usual()).await?;
     transaction.commit().await?;
     Ok(())
 }

@@ -6,4 +6,5 @@ pub mod lost_nodes;
 pub mod old_events;
 pub mod retention;
 pub mod retirement;
+pub mod signers;
 pub mod stuck_runs;

@@ -18,13 +18,13 @@ use bollard::errors::Error;
 use bollard::models::{ContainerSummary, ContainerSummaryStateEnum, PortBinding as Binding};
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, ListContainersOptionsBuilder, RemoveContainerOptionsBuilder,
-    StatsOptionsBuilder, StopContainerOptionsBuilder,
+    RemoveImageOptions, StatsOptionsBuilder, StopContainerOptionsBuilder,
 };
 use chrono::{DateTime, Utc};
 use domain::StatusReason;
 use domain::container::{DIGEST, GENERATION, INSTANCE, MEMBER, PORTS, PROBE};
 use futures::StreamExt;
-use node_protocol::{ControlAction, Generations, Launched, Secrets, Usage, Workload, WorkloadState};
+use node_protocol::{ControlAction, Generations, Image, Launched, Secrets, Usage, Workload, WorkloadState};
 use uuid::Uuid;
 
 use super::{Driver, DriverFault, Network, Seen, Told};
@@ -208,6 +208,15 @@ impl Driver for Docker {
         Usage {
             cpu_milliseconds: cpu.unwrap_or_default() / 1_000_000,
             memory_bytes: stats.memory_stats.and_then(|memory| memory.usage).unwrap_or_default(),
+        }
+    }
+
+    async fn remove_image(&self, image: &Image) -> Result<bool, DriverFault> {
+        match self.client.remove_image(&image.reference(), None::<RemoveImageOptions>, None).await {
+            Ok(_) => Ok(true),
+            Err(error) if status(&error) == Some(404) => Ok(true),
+            Err(error) if status(&error) == Some(409) => Ok(false),
+            Err(error) => Err(fault("remove the image", &error)),
         }
     }
 

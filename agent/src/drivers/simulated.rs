@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::{DateTime, Utc};
 use domain::{LogLine, LogStream, StatusReason};
-use node_protocol::{ControlAction, Generations, Launched, Probe, Secrets, Usage, Workload, WorkloadState};
+use node_protocol::{
+    ControlAction, Generations, GpuUse, Image, Launched, Probe, Secrets, Usage, Workload, WorkloadState,
+};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
@@ -15,6 +17,8 @@ use crate::tail::Tail;
 
 /// Where simulated ports begin; nothing listens on them.
 const FIRST_PORT: u16 = 40_000;
+/// What a simulated GPU has of memory, halved.
+const HALF_OF_ONE: u64 = 40 << 30;
 
 /// What goes wrong, at the next launch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +27,8 @@ pub enum Fault {
     FailNext(StatusReason),
     /// It hangs until [`Simulated::release`], or until a removal overtakes it.
     Hang,
+    /// The same, while it has pulled so many bytes of so many.
+    HangAfter(u64, u64),
     /// It is there, and then it is not.
     Vanish,
 }
@@ -55,6 +61,12 @@ struct State {
     careless: u32,
     /// Starts of what stands still that are still to fail.
     inert: u32,
+    /// How many GPUs the machine is said to have.
+    gpus: u32,
+    /// How many of them each workload was given.
+    given_gpus: BTreeMap<String, u32>,
+    /// The digests of what was ever started and not taken away.
+    images: BTreeSet<String>,
     launches: u64,
     next_port: u16,
 }
@@ -82,6 +94,18 @@ impl Simulated {
     /// The next so many starts of what stands still fail.
     pub fn will_not_start(&self, starts: u32) {
         self.state().inert = starts;
+    }
+
+    /// The machine is said to have so many GPUs, and those that workloads have are half busy.
+    #[must_use]
+    pub fn with_gpus(self, gpus: u32) -> Simulated {
+        self.state().gpus = gpus;
+        self
+    }
+
+    /// The digests of the images that are here.
+    pub fn images(&self) -> Vec<String> {
+        self.state().images.iter().cloned().collect()
     }
 
     /// Lets launches that hang go on.
@@ -142,6 +166,8 @@ impl State {
         let name = workload.container_name();
         if !self.workloads.contains_key(&name) {
             self.launches += 1;
+            self.images.insert(workload.image.digest.clone());
+            self.given_gpus.insert(name.clone(), workload.resources.gpu_count);
             let (mut ports, mut bound) = (BTreeMap::new(), BTreeMap::new());
             for port in &workload.ports {
                 let host = if port.host == 0 { self.next_port } else { port.host };
@@ -197,7 +223,10 @@ impl Driver for Simulated {
             Some(Fault::FailNext(reason)) => {
                 return Err(DriverFault::new(reason, "the simulated node was told to fail"));
             }
-            Some(Fault::Hang) => {
+            Some(Fault::Hang | Fault::HangAfter(..)) => {
+                if let Some(Fault::HangAfter(done, total)) = fault {
+                    told.pulled(done, total);
+                }
                 let passed = tokio::select! {
                     passed = self.inner.gate.acquire() => passed,
                     overtaken = told.overtaken() => return Err(overtaken),
@@ -283,6 +312,28 @@ impl Driver for Simulated {
             std::future::pending::<()>().await;
         }
         Usage::default()
+    }
+
+    async fn gpu_use(&self) -> Vec<GpuUse> {
+        let state = self.state();
+        let runs = |name: &String| {
+            state.workloads.get(name).is_some_and(|seen| seen.state == WorkloadState::Running)
+        };
+        let taken: u32 = state.given_gpus.iter().filter(|(name, _)| runs(name)).map(|(_, gpus)| gpus).sum();
+        let one = |index| {
+            let (busy_percent, memory_used_bytes) = if index < taken { (50, HALF_OF_ONE) } else { (0, 0) };
+            GpuUse { index, busy_percent, memory_used_bytes }
+        };
+        (0..state.gpus).map(one).collect()
+    }
+
+    async fn remove_image(&self, image: &Image) -> Result<bool, DriverFault> {
+        let mut state = self.state();
+        if state.workloads.values().any(|seen| seen.digest == image.digest) {
+            return Ok(false);
+        }
+        state.images.remove(&image.digest);
+        Ok(true)
     }
 
     async fn leftovers(&self, instance: Uuid) -> Result<Vec<String>, DriverFault> {

@@ -4,8 +4,8 @@
 
 use axum::extract::State as Shared;
 use domain::{ErrorCode, NodeStatus};
-use node_protocol::{Heartbeat, HeartbeatAnswer, Signed, WorkloadReport, WorkloadState};
-use store::{meters, nodes};
+use node_protocol::{Heartbeat, HeartbeatAnswer, WorkloadReport, WorkloadState};
+use store::{app_instance_artifacts, meters, nodes};
 
 use super::{HEARTBEAT_SECONDS, Said, wellbeing};
 use crate::caller::Caller;
@@ -30,16 +30,21 @@ async fn hear(
     let mut tx = state.write().await?;
     believed(&mut tx, node, told.driver.as_deref()).await?;
     wellbeing::of_those_who_speak(&mut tx, node, &mut told.workloads).await?;
-    let report = serde_json::json!({ "workloads": told.workloads });
+    let report = serde_json::json!({ "workloads": told.workloads, "gpus": told.gpus });
     if nodes::heard(&mut tx, node, told.sequence, &report, &told.agent_version).await? {
         come_back(&mut tx, node).await?;
         wellbeing::note(&mut tx, node, &told.workloads).await?;
         meters::node_reported(&mut tx, node, &running(&told)).await?;
     }
-    let (key, keyring) = state.signers.active(&mut tx).await?;
+    let (keyring, handovers) = state.signers.told_to(&mut tx, told.keyring_version).await?;
+    let keep_images = if told.asks_for_images {
+        Some(app_instance_artifacts::digests_on(&mut tx, node).await?)
+    } else {
+        None
+    };
     tx.commit().await?;
-    let keyring = Signed::sign(&keyring, &key).map_err(|fault| ApiError::internal(&fault))?;
-    Ok(Json(HeartbeatAnswer { keyring, heartbeat_seconds: HEARTBEAT_SECONDS }))
+    let heartbeat_seconds = HEARTBEAT_SECONDS;
+    Ok(Json(HeartbeatAnswer { keyring, handovers, keep_images, heartbeat_seconds }))
 }
 
 /// A report by another driver would say that nothing runs where everything does.

@@ -1,15 +1,15 @@
 //! `gpuaas agent doctor`: what this machine lacks to run workloads, each with what to do. The exit code tells.
 
-use agent::{Docker, Home, detect_inventory};
+use agent::{Docker, Home, Subnet, detect_inventory};
 
-use super::engine::{AnyDriver, Choice, choose};
+use super::engine::{AnyDriver, Choice, DockerAt, choose};
 use crate::cli::output::{self, Format};
 use crate::failure::Failure;
 
 pub async fn run(
     home: &Home,
     choice: Choice,
-    docker_host: Option<&str>,
+    docker_at: DockerAt<'_>,
     format: Format,
 ) -> Result<(), Failure> {
     let mut findings = vec![enrolment(home)];
@@ -17,7 +17,7 @@ pub async fn run(
         Ok(identity) => choice.enrolled(&identity.driver)?,
         Err(_) => choice,
     };
-    let driver = choose(choice, docker_host).await;
+    let driver = choose(choice, docker_at).await;
     let docker = match &driver {
         Ok(AnyDriver::Docker(docker)) => Some(docker.clone()),
         _ => None,
@@ -32,8 +32,9 @@ pub async fn run(
         Err(failure) => (false, failure.message),
     });
     findings.push(gpus(docker.as_ref()).await);
+    findings.push(networks(docker_at.pool));
     let verdict = |well: bool| if well { "ok" } else { "fix" };
-    let named: Vec<(&str, &str, &str)> = ["enrolment", "engine", "machine"]
+    let named: Vec<(&str, &str, &str)> = ["enrolment", "engine", "machine", "networks"]
         .into_iter()
         .zip(&findings)
         .map(|(check, (well, what))| (check, verdict(*well), what.as_str()))
@@ -51,6 +52,16 @@ pub async fn run(
         0 => Ok(()),
         many => Err(Failure::failed(format!("{many} of {} checks ask for something", findings.len()))),
     }
+}
+
+/// Where this machine reaches something else already, no instance can have a network.
+fn networks(pool: Subnet) -> (bool, String) {
+    let (free, _) = pool.room();
+    if free > 0 {
+        return (true, format!("instances have networks in {pool}"));
+    }
+    let what = "this machine reaches something else by them: choose others with --subnet-pool";
+    (false, format!("no network is free in {pool}; {what}"))
 }
 
 fn enrolment(home: &Home) -> (bool, String) {

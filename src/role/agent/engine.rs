@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use agent::{Docker, Driver, DriverFault, Simulated};
+use agent::{Docker, Driver, DriverFault, Simulated, Subnet};
 use clap::ValueEnum;
 use tokio::time::sleep;
 
@@ -37,6 +37,13 @@ impl Choice {
     }
 }
 
+/// Where the container engine is, and where the networks of instances are to be.
+#[derive(Debug, Clone, Copy)]
+pub struct DockerAt<'a> {
+    pub host: Option<&'a str>,
+    pub pool: Subnet,
+}
+
 pub enum AnyDriver {
     Docker(Docker),
     Simulated(Simulated),
@@ -51,14 +58,14 @@ impl AnyDriver {
     }
 }
 
-pub async fn choose(choice: Choice, docker_host: Option<&str>) -> Result<AnyDriver, Failure> {
+pub async fn choose(choice: Choice, docker: DockerAt<'_>) -> Result<AnyDriver, Failure> {
     if choice == Choice::Simulated {
         return Ok(AnyDriver::Simulated(Simulated::new()));
     }
-    match (connect(docker_host).await, choice) {
+    match (connect(docker).await, choice) {
         (Ok(docker), _) => Ok(AnyDriver::Docker(docker)),
         (Err(fault), Choice::Docker) => {
-            let host = docker_host.unwrap_or(USUAL);
+            let host = docker.host.unwrap_or(USUAL);
             Err(Failure::server(format!("no container engine at {host}: {fault}")))
         }
         (Err(_), _) => Ok(AnyDriver::Simulated(Simulated::new())),
@@ -66,13 +73,13 @@ pub async fn choose(choice: Choice, docker_host: Option<&str>) -> Result<AnyDriv
 }
 
 /// What the machine enrolled with. Falling back to less would hide from the platform everything that runs here.
-pub async fn resume(enrolled: Choice, docker_host: Option<&str>) -> AnyDriver {
+pub async fn resume(enrolled: Choice, docker: DockerAt<'_>) -> AnyDriver {
     if enrolled == Choice::Simulated {
         return AnyDriver::Simulated(Simulated::new());
     }
     let mut told = false;
     loop {
-        match connect(docker_host).await {
+        match connect(docker).await {
             Ok(docker) => return AnyDriver::Docker(docker),
             Err(fault) if !told => {
                 tracing::warn!(%fault, "the container engine does not answer yet; waiting for it");
@@ -84,8 +91,8 @@ pub async fn resume(enrolled: Choice, docker_host: Option<&str>) -> AnyDriver {
     }
 }
 
-async fn connect(docker_host: Option<&str>) -> Result<Docker, DriverFault> {
-    Docker::connect(docker_host.unwrap_or(USUAL)).await
+async fn connect(docker: DockerAt<'_>) -> Result<Docker, DriverFault> {
+    Ok(Docker::connect(docker.host.unwrap_or(USUAL)).await?.with_pool(docker.pool))
 }
 
 #[cfg(test)]

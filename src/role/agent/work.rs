@@ -4,7 +4,6 @@
 //! does not find two.
 
 use std::io::BufRead;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use clients::Clock;
 use clients::clock::SystemClock;
 use tokio_util::sync::CancellationToken;
 
-use super::{AnyDriver, Choice, resume};
+use super::{AnyDriver, Choice, DockerAt, resume};
 use crate::cli::output;
 use crate::failure::Failure;
 use crate::stop::Stop;
@@ -23,7 +22,13 @@ const ENDS_WITHIN: Duration = Duration::from_secs(30);
 /// How long this one may, once it was let go; then it is ended as it is.
 const LET_GO_WITHIN: Duration = Duration::from_secs(10);
 
-pub async fn run(home: Home, driver: Choice, docker: Option<&str>, trial: bool) -> Result<(), Failure> {
+pub async fn run(
+    home: Home,
+    driver: Choice,
+    docker: DockerAt<'_>,
+    keep_images: Duration,
+    trial: bool,
+) -> Result<(), Failure> {
     let stop = Stop::on_signals().map_err(Failure::server)?.asked;
     let adopted = hang_by_stdin(stop.clone());
     let trial = trial.then_some(adopted);
@@ -34,22 +39,26 @@ pub async fn run(home: Home, driver: Choice, docker: Option<&str>, trial: bool) 
     };
     // By its true name: whether a program runs already is asked of where it is.
     let program = std::env::current_exe().and_then(std::fs::canonicalize).map_err(Failure::server)?;
-    begin(home, driver, Some(program), trial, stop).await
+    let settings = Settings { program: Some(program), keep_images, ..usual() };
+    begin(home, driver, settings, trial, stop).await
 }
 
 /// As a part of this process: does what is asked until told to stop.
 pub async fn serve(home: Home, driver: AnyDriver, stop: CancellationToken) -> Result<(), Failure> {
-    begin(home, driver, None, None, stop).await
+    begin(home, driver, usual(), None, stop).await
+}
+
+fn usual() -> Settings {
+    Settings::new(env!("CARGO_PKG_VERSION"))
 }
 
 async fn begin(
     home: Home,
     driver: AnyDriver,
-    program: Option<PathBuf>,
+    settings: Settings,
     trial: Option<CancellationToken>,
     stop: CancellationToken,
 ) -> Result<(), Failure> {
-    let settings = Settings { program, ..Settings::new(env!("CARGO_PKG_VERSION")) };
     match driver {
         AnyDriver::Docker(docker) => life(home, docker, settings, trial, stop).await,
         AnyDriver::Simulated(simulated) => life(home, simulated, settings, trial, stop).await,

@@ -1,7 +1,7 @@
 //! The local node of `gpuaas dev`: enrolled through the public API, as any node is, with all of this machine allocated to
 //! the example project. A later start finds it in the data directory.
 
-use agent::{Home, HomeFault};
+use agent::{Home, HomeFault, Subnet};
 use domain::Secret;
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -12,7 +12,7 @@ use super::admin::Admin;
 use super::data::DataDir;
 use super::ready::PROJECT_ID;
 use crate::failure::Failure;
-use crate::role::agent::{self as role, AnyDriver, Choice, choose};
+use crate::role::agent::{self as role, AnyDriver, Choice, DockerAt, choose};
 
 pub struct LocalNode {
     pub driver: &'static str,
@@ -34,7 +34,10 @@ impl LocalNode {
             Ok(identity) => Choice::Auto.enrolled(&identity.driver)?,
             Err(_) => Choice::Auto,
         };
-        let driver = choose(choice, docker).await?;
+        let driver = match choose(choice, DockerAt { host: docker, pool: Subnet::POOL }).await? {
+            AnyDriver::Simulated(simulated) => AnyDriver::Simulated(simulated.with_gpus(gpus)),
+            docker => docker,
+        };
         let name = driver.name();
         if !home.is_enrolled() {
             enrol(admin, &home, name, gpus).await?;

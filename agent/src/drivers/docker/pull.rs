@@ -51,15 +51,26 @@ impl Docker {
             if let Some(error) = said.error_detail.and_then(|detail| detail.message) {
                 return Err(refused(&error));
             }
-            let (Some(layer), Some(detail)) = (said.id, said.progress_detail) else { continue };
-            let bytes = |count: Option<i64>| count.unwrap_or_default().unsigned_abs();
-            if detail.total.is_some() {
-                layers.insert(layer, (bytes(detail.current), bytes(detail.total)));
+            let (Some(layer), Some(status)) = (said.id, said.status) else { continue };
+            let detail = said.progress_detail.unwrap_or_default();
+            if let Some(known) = layers.remove(&layer).or_else(|| detail.total.map(|_| (0, 0))) {
+                layers.insert(layer, pulled(&status, known, (detail.current, detail.total)));
                 let sum = |part: fn(&(u64, u64)) -> u64| layers.values().map(part).sum::<u64>();
                 told.pulled(sum(|layer| layer.0), sum(|layer| layer.1));
             }
         }
         Ok(())
+    }
+}
+
+/// How far a layer is now. What has come is unpacked afterwards, and that counts from nothing again.
+fn pulled(status: &str, known: (u64, u64), (current, total): (Option<i64>, Option<i64>)) -> (u64, u64) {
+    let bytes = |count: Option<i64>| count.unwrap_or_default().unsigned_abs();
+    match status {
+        "Downloading" => (bytes(current), bytes(total).max(known.1)),
+        // It has not begun.
+        "Waiting" | "Pulling fs layer" => known,
+        _ => (known.1, known.1),
     }
 }
 
@@ -74,6 +85,16 @@ fn refused(error: &str) -> DriverFault {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_has_come_stays_come_while_it_is_unpacked() {
+        let half = pulled("Downloading", (0, 0), (Some(5), Some(10)));
+        assert_eq!(half, (5, 10));
+        assert_eq!(pulled("Pulling fs layer", half, (None, None)), half);
+        let all = pulled("Download complete", half, (None, None));
+        assert_eq!(all, (10, 10));
+        assert_eq!(pulled("Extracting", all, (Some(1), Some(10))), (10, 10));
+    }
 
     #[test]
     fn wrong_bytes_are_told_from_a_refused_pull() {

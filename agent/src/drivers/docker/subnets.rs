@@ -31,6 +31,17 @@ impl Subnet {
     /// Four thousand networks, where hardly anybody has one.
     pub const POOL: Subnet = Subnet { first: u32::from_be_bytes([10, 213, 0, 0]), prefix: 16 };
 
+    /// How many networks fit here that this machine has no other way to, and how many fit at all.
+    pub fn room(self) -> (usize, usize) {
+        let taken = routes(&fs::read_to_string(ROUTES).unwrap_or_default());
+        self.room_beside(&taken)
+    }
+
+    fn room_beside(self, taken: &[Subnet]) -> (usize, usize) {
+        let all = || self.networks(Uuid::nil());
+        (all().filter(|one| !taken.iter().any(|other| one.overlaps(*other))).count(), all().count())
+    }
+
     /// The node's own address is the first; said, because not every engine tells one that it chose itself.
     fn config(self) -> IpamConfig {
         let gateway = Ipv4Addr::from_bits(self.first + 1).to_string();
@@ -146,6 +157,20 @@ mod tests {
         all.sort_unstable();
         assert!(all.windows(2).all(|pair| pair[1] - pair[0] == 16), "{all:?}");
         assert_eq!(Subnet::POOL.networks(Uuid::nil()).count(), 4096);
+    }
+
+    #[test]
+    fn what_a_machine_has_another_way_to_is_no_room() {
+        let room = |pool: &str, taken: &[&str]| {
+            subnet(pool).room_beside(&taken.iter().map(|one| subnet(one)).collect::<Vec<_>>())
+        };
+        assert_eq!(room("10.213.0.0/24", &["172.17.0.0/16"]), (16, 16));
+        assert_eq!(
+            room("10.213.0.0/24", &["10.213.0.16/28"]),
+            (15, 16),
+            "a network of ours, or of anybody's"
+        );
+        assert_eq!(room("10.213.0.0/24", &["10.0.0.0/8"]), (0, 16), "as behind a tunnel to a whole company");
     }
 
     #[test]

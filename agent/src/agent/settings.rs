@@ -1,0 +1,41 @@
+//! How an agent goes about its work; all of it has a usual value.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Two weeks: as long as people remember what they ran.
+pub const KEEP_IMAGES: Duration = Duration::from_secs(14 * 24 * 3600);
+
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub agent_version: String,
+    /// How long one question for a task waits for its answer.
+    pub poll: Duration,
+    /// The longest pause after the platform did not answer.
+    pub longest_pause: Duration,
+    /// Reports come at least this often, whatever the platform asks for.
+    pub longest_beat: Duration,
+    /// So many tasks are done at once.
+    pub at_once: usize,
+    /// The program that runs, where a supervisor can start another in its place.
+    pub program: Option<PathBuf>,
+    /// The list of this machine's accounts.
+    pub people: PathBuf,
+    /// How long an image stays that nothing needs any more.
+    pub keep_images: Duration,
+}
+
+impl Settings {
+    pub fn new(agent_version: &str) -> Settings {
+        Settings {
+            agent_version: agent_version.to_owned(),
+            poll: Duration::from_secs(30),
+            longest_pause: Duration::from_secs(15),
+            longest_beat: Duration::from_secs(60),
+            at_once: 16,
+            program: None,
+            people: PathBuf::from("/etc/passwd"),
+            keep_images: KEEP_IMAGES,
+        }
+    }
+}
