@@ -14,6 +14,7 @@ mod killed;
 mod logs;
 mod nodes;
 mod places;
+mod progress;
 mod promises;
 mod reads;
 mod relay;

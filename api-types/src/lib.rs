@@ -107,7 +107,7 @@ pub use webhook::{
     WebhookWithSecret,
 };
 pub use workflow::{
-    Attempt, AttemptOutcome, LateSignal, RunStatus, Step, StepKind, StepState, StuckCause, StuckCode,
-    WorkflowHandle, WorkflowRun, WorkflowRunDetail,
+    Attempt, AttemptOutcome, LateSignal, RunStatus, Step, StepKind, StepProgress, StepState, StuckCause,
+    StuckCode, WorkflowHandle, WorkflowRun, WorkflowRunDetail,
 };
 pub use wrapping::{UnwrapRequest, VaultAnswer, VaultErrors};

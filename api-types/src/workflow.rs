@@ -186,8 +186,21 @@ pub struct Step {
     pub started_at: Option<DateTime<Utc>>,
     pub deadline_at: Option<DateTime<Utc>>,
     pub finished_at: Option<DateTime<Utc>>,
+    /// How far the node is with what the step waits for; `null` where it waits for none, or for one that has not told.
+    #[serde(default)]
+    pub progress: Option<StepProgress>,
     /// Oldest first; days past the retention of history are absent.
     pub attempts: Vec<Attempt>,
+}
+
+/// What a node told last of a task that takes it long.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct StepProgress {
+    /// `pulling` while bytes come, else `working`.
+    pub phase: String,
+    pub bytes_done: u64,
+    /// `null` until it is known. It rises while the parts of an image become known.
+    pub bytes_total: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

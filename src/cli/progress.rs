@@ -76,7 +76,7 @@ impl Progress {
     }
 }
 
-fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     let mut number = bytes as f64;
     for unit in ["B", "KiB", "MiB", "GiB"] {
         if number < 1024.0 {

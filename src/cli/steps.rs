@@ -6,13 +6,14 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use api_types::{RunStatus, Step, StepKind, StepState, WorkflowRun, WorkflowRunDetail};
+use api_types::{RunStatus, Step, StepKind, StepProgress, StepState, WorkflowRun, WorkflowRunDetail};
 use serde_json::Value;
 use tokio::time::sleep;
 use uuid::Uuid;
 
 use super::client::Client;
 use super::output::{self, Format};
+use super::progress::size;
 use super::sse::{self, Event};
 use super::wait::is_settled;
 use super::workflows::word;
@@ -110,6 +111,8 @@ struct Board {
     steps: Vec<Step>,
     /// Steps whose end has been told, and those whose undoing has.
     told: HashSet<(String, bool)>,
+    /// Steps and the quarters of their bytes that have been told.
+    quarters: HashSet<(String, u64)>,
     /// The step that is under way, and since when by this machine's clock.
     under_way: Option<(String, Instant)>,
 }
@@ -127,6 +130,7 @@ impl Board {
             run: None,
             steps: Vec::new(),
             told: HashSet::new(),
+            quarters: HashSet::new(),
             under_way: None,
         }
     }
@@ -176,6 +180,7 @@ impl Board {
         for step in reached.iter().rev().filter(|step| step.state == StepState::Compensated) {
             self.line(step, true, None);
         }
+        self.tell_quarters();
         self.draw();
     }
 
@@ -206,6 +211,22 @@ impl Board {
         });
     }
 
+    /// Elsewhere than on a terminal, a line for every quarter that has come.
+    fn tell_quarters(&mut self) {
+        let (Screen::Lines, Some(step)) =
+            (self.screen, self.steps.iter().find(|step| step.progress.is_some()))
+        else {
+            return;
+        };
+        let Some((progress, far)) = step.progress.as_ref().and_then(|one| Some((one, how_far(one)?))) else {
+            return;
+        };
+        let quarter = progress.bytes_done * 4 / progress.bytes_total.unwrap_or_default().max(1);
+        if self.quarters.insert((name(step), quarter)) {
+            output::say(&format!("  {:20}  waits   {far}", name(step)));
+        }
+    }
+
     /// The step that is under way, on the terminal's last line.
     fn draw(&mut self) {
         let is_under_way = |step: &&Step| {
@@ -222,7 +243,8 @@ impl Board {
         let now = format!("{} {doing}", name(step));
         let (words, since) =
             self.under_way.take().filter(|(words, _)| *words == now).unwrap_or((now, Instant::now()));
-        let _ = write!(io::stderr(), "\r\x1b[K… {words}, {} s", since.elapsed().as_secs());
+        let far = step.progress.as_ref().and_then(how_far).map(|far| format!(", {far}")).unwrap_or_default();
+        let _ = write!(io::stderr(), "\r\x1b[K… {words}{far}, {} s", since.elapsed().as_secs());
         self.under_way = Some((words, since));
     }
 
@@ -231,6 +253,12 @@ impl Board {
             let _ = write!(io::stderr(), "\r\x1b[K");
         }
     }
+}
+
+/// How far what the step waits for is, where it is counted.
+pub fn how_far(progress: &StepProgress) -> Option<String> {
+    let total = progress.bytes_total.filter(|total| progress.bytes_done < *total)?;
+    Some(format!("{} {} of {}", progress.phase, size(progress.bytes_done), size(total)))
 }
 
 fn is_over(step: &Step) -> bool {
@@ -255,5 +283,19 @@ async fn tick(board: &Mutex<Board>) -> std::convert::Infallible {
     loop {
         sleep(TICK).await;
         held(board).draw();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_that_come_are_told_and_those_that_have_come_are_not() {
+        let told = |bytes_done, bytes_total| {
+            how_far(&StepProgress { phase: "pulling".to_owned(), bytes_done, bytes_total })
+        };
+        assert_eq!(told(120 << 20, Some(480 << 20)).as_deref(), Some("pulling 120.0 MiB of 480.0 MiB"));
+        assert_eq!((told(480 << 20, Some(480 << 20)), told(0, None)), (None, None));
     }
 }

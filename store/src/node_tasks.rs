@@ -137,6 +137,18 @@ pub async fn of_run(conn: &mut PgConnection, run: Uuid) -> sqlx::Result<Vec<Node
     .await
 }
 
+/// What nodes told of the tasks that a run waits for: the signal that each will wake it with, and how far it is.
+pub async fn progress_of(conn: &mut PgConnection, run: Uuid) -> sqlx::Result<Vec<(String, Value)>> {
+    let rows = sqlx::query!(
+        r#"select signal as "signal!", progress as "progress!" from node_tasks
+           where run_id = $1 and finished_at is null and signal is not null and progress is not null order by id"#,
+        run
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.signal, row.progress)).collect())
+}
+
 /// How long nodes usually took for tasks of each kind for instances of an app, in seconds. A stack's count as those of one
 /// container: an app is either.
 pub async fn usual_seconds(conn: &mut PgConnection, app_slug: &str) -> sqlx::Result<Vec<(String, f64)>> {

@@ -3,13 +3,16 @@
 use std::collections::HashSet;
 
 use api_types::{
-    Attempt, AttemptOutcome, LateSignal, RunStatus, Step, StepKind, StepState, StuckCause, StuckCode,
-    WorkflowHandle, WorkflowRun, WorkflowRunDetail,
+    Attempt, AttemptOutcome, LateSignal, RunStatus, Step, StepKind, StepProgress, StepState, StuckCause,
+    StuckCode, WorkflowHandle, WorkflowRun, WorkflowRunDetail,
 };
 use domain::Scope;
 use domain::redact::redacted;
 use engine::inspect::{AttemptView, RunDetail, RunView, StepView};
 use engine::{Cause, Kind, PlannedStep, RunHandle, RunState};
+use node_protocol::Progress;
+use serde::Deserialize;
+use serde_json::Value;
 
 use super::href;
 
@@ -104,6 +107,7 @@ fn planned(step: &PlannedStep, never: bool) -> Step {
         started_at: None,
         deadline_at: None,
         finished_at: None,
+        progress: None,
         attempts: Vec::new(),
     }
 }
@@ -127,6 +131,7 @@ fn step(view: StepView) -> Step {
         started_at: Some(view.started_at),
         deadline_at: view.deadline_at,
         finished_at: view.finished_at,
+        progress: None,
         attempts: view.attempts.into_iter().map(attempt).collect(),
     }
 }
@@ -134,6 +139,21 @@ fn step(view: StepView) -> Step {
 fn late_signal(view: engine::inspect::LateSignal) -> LateSignal {
     let engine::inspect::LateSignal { name, key, payload, at } = view;
     LateSignal { name, key, payload: redacted(payload), received_at: at }
+}
+
+/// What nodes told of what the run waits for, at the steps that wait for it. What a newer agent tells and cannot be read here is
+/// left out.
+pub(crate) fn how_far(steps: &mut [Step], told: &[(String, Value)]) {
+    let waits = |step: &&mut Step| step.kind == StepKind::Wait && step.state == StepState::Waiting;
+    for step in steps.iter_mut().filter(waits) {
+        let last = told.iter().rfind(|(signal, _)| *signal == step.name);
+        let progress = last.and_then(|(_, progress)| Progress::deserialize(progress).ok());
+        step.progress = progress.map(|Progress { phase, bytes_done, bytes_total }| StepProgress {
+            phase,
+            bytes_done,
+            bytes_total: (bytes_total > 0).then_some(bytes_total),
+        });
+    }
 }
 
 fn attempt(view: AttemptView) -> Attempt {

@@ -1,12 +1,13 @@
 //! `GET …/workflows/{id}`: one run with its steps and attempts; with `?wait=`, once it has settled.
 
-use api_types::WorkflowRunDetail;
+use api_types::{RunStatus, WorkflowRunDetail};
 use axum::extract::State as Shared;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use domain::{ErrorCode, Scope};
 use engine::inspect;
 use sqlx::PgConnection;
+use store::node_tasks;
 use uuid::Uuid;
 
 use super::{covers, present};
@@ -65,5 +66,9 @@ pub(super) async fn representation(
 ) -> Result<WorkflowRunDetail, ApiError> {
     let found = inspect::run(conn, id).await?.filter(|detail| covers(scope, detail.run.project_id));
     let detail = found.ok_or_else(|| ApiError::plain(ErrorCode::WorkflowNotFound))?;
-    Ok(present::detail(detail, &state.engine.kinds()))
+    let mut shown = present::detail(detail, &state.engine.kinds());
+    if shown.run.status == RunStatus::Waiting {
+        present::how_far(&mut shown.steps, &node_tasks::progress_of(conn, id).await?);
+    }
+    Ok(shown)
 }

@@ -13,9 +13,12 @@ use axum::extract::State as Shared;
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use domain::{ErrorCode, Scope};
-use engine::inspect::Pulse;
+use engine::RunState;
+use engine::inspect::{Pulse, pulse};
 use futures::stream::{self, Stream};
 use serde::Serialize;
+use serde_json::Value;
+use store::node_tasks;
 use tokio::time::sleep;
 use uuid::Uuid;
 
@@ -28,7 +31,7 @@ use crate::params::Params;
 use crate::pass::Pass;
 use crate::path::RunId;
 use crate::state::State;
-use crate::wait::{self, Watch};
+use crate::wait::Watch;
 
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// A client that lost its stream should come back this soon.
@@ -72,7 +75,7 @@ struct Follower {
     watch: Watch,
     /// What the client knows.
     sent: WorkflowRunDetail,
-    pulse: Option<Pulse>,
+    seen: Option<Seen>,
     ready: VecDeque<Event>,
 }
 
@@ -91,7 +94,7 @@ impl Follower {
         if last_seen != Some(event_id.as_str()) {
             ready.push_back(event("snapshot", &sent)?.id(event_id).retry(RECONNECT));
         }
-        Ok(Follower { state, pass, scope, id, watch, sent, pulse: None, ready })
+        Ok(Follower { state, pass, scope, id, watch, sent, seen: None, ready })
     }
 
     async fn next(mut self) -> Option<(Result<Event, Infallible>, Follower)> {
@@ -120,12 +123,12 @@ impl Follower {
 
     /// Prepares what the client does not know yet.
     async fn catch_up(&mut self) -> Result<(), ApiError> {
-        let pulse = wait::look(&self.state, self.id).await?;
-        if pulse == self.pulse {
+        let seen = look(&self.state, self.id).await?;
+        if self.seen.as_ref() == Some(&seen) {
             return Ok(());
         }
         let now = read(&self.state, self.scope, self.id).await?;
-        self.pulse = pulse;
+        self.seen = Some(seen);
         if now == self.sent {
             return Ok(());
         }
@@ -139,6 +142,20 @@ impl Follower {
         sleep(GAP).await;
         Ok(())
     }
+}
+
+/// The run's pulse, and what nodes tell while it waits: that is no change of the run.
+type Seen = (Option<Pulse>, Vec<(String, Value)>);
+
+async fn look(state: &State, id: Uuid) -> Result<Seen, ApiError> {
+    let mut tx = state.read().await?;
+    let pulse = pulse(&mut tx, id).await?;
+    let told = match &pulse {
+        Some(pulse) if pulse.state == RunState::Waiting => node_tasks::progress_of(&mut tx, id).await?,
+        _ => Vec::new(),
+    };
+    tx.rollback().await?;
+    Ok((pulse, told))
 }
 
 async fn read(state: &State, scope: Scope, id: Uuid) -> Result<WorkflowRunDetail, ApiError> {

@@ -20,6 +20,7 @@ import { Waterfall } from "../waterfall/Waterfall";
 import { Actions } from "./Actions";
 import { Cause } from "./Cause";
 import { type Following, useFollow } from "./follow";
+import { HowFar } from "./HowFar";
 import { Json } from "./Json";
 import { StepPanel } from "./StepPanel";
 
@@ -94,6 +95,7 @@ function Shown({ run }: { run: RunDetail }) {
           </span>
         </div>
         <Waterfall drawn={drawn} live={live} chosen={chosen} onChoose={choose} />
+        <HowFar run={run} />
       </section>
       {step && <StepPanel step={step} now={now} onClose={close} />}
       <section className="io">

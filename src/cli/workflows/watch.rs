@@ -8,6 +8,7 @@ use super::{verdict, word};
 use crate::cli::client::Client;
 use crate::cli::output::{self, Format};
 use crate::cli::sse::{self, Event};
+use crate::cli::steps::how_far;
 use crate::failure::Failure;
 
 pub async fn run(id: Uuid, client: &Client, format: Format) -> Result<(), Failure> {
@@ -48,7 +49,8 @@ fn tell(event: &Event, format: Format) -> Result<Option<RunStatus>, Failure> {
 fn step_line(step: &Step) -> String {
     let key = if step.key.is_empty() { String::new() } else { format!("/{}", step.key) };
     let again = if step.attempt > 1 { format!("  try {}", step.attempt) } else { String::new() };
-    format!("step  {}{key}  {}{again}", step.name, word(&step.state))
+    let far = step.progress.as_ref().and_then(how_far).map(|far| format!("  {far}")).unwrap_or_default();
+    format!("step  {}{key}  {}{again}{far}", step.name, word(&step.state))
 }
 
 fn line(format: Format, text: &str) -> Result<(), Failure> {
