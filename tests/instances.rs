@@ -10,6 +10,7 @@ mod drift;
 mod entitled;
 mod gpus;
 mod health;
+mod jupyterlab;
 mod killed;
 mod logs;
 mod nodes;

@@ -162,7 +162,7 @@ impl Platform {
     }
 
     /// As a team pushes: with the intent's credential and Docker's own client. Answers the digest.
-    async fn push(&self, engine: &Engine, image: &str, intent: &Value, tag: &str) -> String {
+    pub async fn push(&self, engine: &Engine, image: &str, intent: &Value, tag: &str) -> String {
         let opened = super::wrapped::unwrap(&self.http, intent).await;
         let registry = intent["registry"].as_str().expect("a registry");
         let name = format!("{registry}/{}:{tag}", intent["repository"].as_str().expect("a repository"));
