@@ -156,8 +156,11 @@ impl Workflow for RudeFlow {
 
 async fn rude(way: Way) -> (Story, Workers, Uuid) {
     // Soon where a step must be lost; a busy machine would lose the others too.
-    let blocks = matches!(way, Way::BlocksOnce | Way::BlocksAlways);
-    let grace = if blocks { Duration::from_millis(300) } else { quick().lost_step_grace };
+    let grace = match way {
+        Way::BlocksOnce => Duration::from_millis(300),
+        Way::BlocksAlways => Duration::from_secs(2),
+        _ => quick().lost_step_grace,
+    };
     let settings = Settings { lost_step_grace: grace, ..quick() };
     let story = Story::idle(settings, None).await;
     let registry = Registry::new().with::<Script>().with::<Child>().with::<RudeFlow>();
