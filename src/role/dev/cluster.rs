@@ -112,6 +112,7 @@ impl Cluster {
     /// It may be called however far `start` has come.
     pub async fn stop(mut self) -> Result<(), ClusterError> {
         loop {
+            let could_be_told = Postmaster::running(&self.data)?.is_some();
             let answer = self.control(&["stop", "--mode=fast", "--wait", "--timeout=60"]).await?;
             let ours_lives = match &mut self.child {
                 Some(child) => child.try_wait().is_ok_and(|ended| ended.is_none()),
@@ -120,8 +121,11 @@ impl Cluster {
             // Once told, our child ends by itself; a pid file is what can be told, and a new server has none yet.
             match (answer.status.success(), ours_lives, Postmaster::running(&self.data)?.is_some()) {
                 (true, ..) | (false, false, false) => break,
-                (false, true, false) => sleep(LOOK_AGAIN).await,
-                (false, _, true) => return Err(ClusterError::program("pg_ctl stop", &answer)),
+                (false, _, true) if could_be_told => {
+                    return Err(ClusterError::program("pg_ctl stop", &answer));
+                }
+                // It was not there yet to be told, or only came while it was asked for.
+                (false, ..) => sleep(LOOK_AGAIN).await,
             }
         }
         if let Some(child) = &mut self.child {

@@ -96,7 +96,7 @@ async fn looking_for_drift_survives_being_struck_anywhere() {
 /// The node was not heard of for long, and an instance runs there.
 fn fallen_silent(engine: &Engine) -> Arc<Env> {
     // A look that failed before it gave up anything leaves the instance as it was, which holds nothing here.
-    wait_for(run(engine, "update app_instances set status = 'decommissioned'"));
+    wait_for(run(engine, "update app_instances set status = 'decommissioned' where status = 'running'"));
     let env = begin_anew(engine, "running", false);
     let silent = "update nodes set status = 'active', last_seen_at = engine.now() - interval '1 hour'";
     wait_for(run(engine, silent));
