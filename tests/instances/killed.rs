@@ -21,7 +21,9 @@ use workflows::instance::reconcile::ReconcileInstance;
 use workflows::instance::{RollbackInstance, UpgradeInstance};
 
 use self::gate::{Gate, Write};
-use self::life::{asks, is_gone, is_put_right, loses_it, one_serves, relaunches, runs_in_the_end, settles};
+use self::life::{
+    asks, is_gone, is_left_alone, is_put_right, loses_it, one_serves, relaunches, runs_in_the_end, settles,
+};
 use crate::http::admin;
 use crate::support::docker::PORT;
 use crate::support::fleet::{Fleet, Victim};
@@ -130,6 +132,7 @@ impl Life<'_> {
         self.serves(id, serves).await;
 
         relaunches(self.fleet, true).await;
+        is_left_alone(self.fleet, id).await;
         let gate = self.closes(&roads.relaunch).await;
         let run = loses_it(self.fleet, id).await;
         self.strikes(gate, run).await;
@@ -138,6 +141,7 @@ impl Life<'_> {
         self.serves(id, serves).await;
 
         relaunches(self.fleet, false).await;
+        is_left_alone(self.fleet, id).await;
         let run = loses_it(self.fleet, id).await;
         settles(self.fleet, run, (id, 1)).await;
         let gate = self.closes(&roads.retry).await;

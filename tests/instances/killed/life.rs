@@ -85,12 +85,15 @@ pub async fn relaunches(fleet: &Fleet, relaunches: bool) {
     fleet.platform.http.put(&path, json!({ "value": relaunches })).await.with(200);
 }
 
-/// Somebody takes the workload away behind the platform's back, and the platform finds out: the run that saw it.
-pub async fn loses_it(fleet: &Fleet, id: Uuid) -> Uuid {
-    // A run that looks already might find it, and would not be the one to be struck.
+/// Waits until nothing acts on the instance: a run that looks already might find what is lost, and would not be the one to be struck.
+pub async fn is_left_alone(fleet: &Fleet, id: Uuid) {
     let free = "select not exists (select 1 from engine.run where target = 'app_instance:' || $1::text
         and finished_at is null) and $2::text[] is not null";
     fleet.platform.story.until_true("nothing acts on it", free, id, &[]).await;
+}
+
+/// Somebody takes the workload away behind the platform's back, and the platform finds out: the run that saw it.
+pub async fn loses_it(fleet: &Fleet, id: Uuid) -> Uuid {
     let before = newest_look(fleet, id).await;
     for name in fleet.containers(id) {
         fleet.engine.docker(&["rm", "--force", &name]).unwrap();
