@@ -45,6 +45,9 @@ fn struck() -> BTreeSet<String> {
             let name = path.rsplit("::").find(|word| word.starts_with(char::is_uppercase));
             types.extend(name.map(str::to_owned));
         }
+        // Scenes that several stories share say what they check by their type.
+        let scenes = text.split("-> Check<").skip(1).filter_map(|scene| scene.split_once('>'));
+        types.extend(scenes.map(|(name, _)| name.to_owned()));
     }
     types
 }

@@ -59,9 +59,11 @@ async fn nothing_is_left(pool: &PgPool) {
         .await
         .unwrap();
     let Some(status) = status else { return };
-    let owed = "select exists (select from teardown_debts where instance_id = $1 and collected_at is null)";
-    if sqlx::query_scalar(owed).bind(INSTANCE).fetch_one(pool).await.unwrap() {
-        // A node that did not answer still has it; the checker of the promises knows.
+    let owed = "select exists (select from teardown_debts where instance_id = $1 and collected_at is null)
+        or (select last_operation ? 'left_behind' from app_instances where id = $1)";
+    if sqlx::query_scalar::<_, Option<bool>>(owed).bind(INSTANCE).fetch_one(pool).await.unwrap() == Some(true)
+    {
+        // A node that did not answer still has it, and it is on the books; the checker of the promises knows.
         return;
     }
     let held: Vec<String> = sqlx::query_scalar(

@@ -112,20 +112,43 @@ pub(crate) async fn end(
     call: &Call,
 ) -> Result<(), Fault> {
     let run = ask_for(conn, instance, instance::thread(call)).await?;
-    let options = Start {
+    env.engine().start(conn, &run, begun_by(instance, call, true)).await.map_err(not_started)?;
+    Ok(())
+}
+
+/// Whether a run was started because none acts any more on an instance that is to end: what began to end it was cancelled, or
+/// could not begin. Where one does act, nothing may be committed.
+pub(crate) async fn end_after_all(
+    env: &Env,
+    conn: &mut PgConnection,
+    instance: &AppInstance,
+    call: &Call,
+) -> Result<bool, Fault> {
+    let run = begin_end(conn, instance).await?;
+    match env.engine().start(conn, &run, begun_by(instance, call, false)).await {
+        Ok(_) => Ok(true),
+        Err(StartError::TargetBusy(_)) => Ok(false),
+        Err(error) => Err(not_started(error)),
+    }
+}
+
+fn begun_by(instance: &AppInstance, call: &Call, supersede: bool) -> Start {
+    Start {
         project_id: instance.project_id,
         org_id: Some(instance.org_id),
         correlation_id: call.correlation_id.to_string(),
         traceparent: call.traceparent.as_deref().map(str::to_owned),
         target: Some(instance.target()),
-        supersede: true,
+        supersede,
         ..Start::default()
-    };
-    env.engine().start(conn, &run, options).await.map_err(|error| match error {
+    }
+}
+
+fn not_started(error: StartError) -> Fault {
+    match error {
         StartError::Engine(EngineError::Database(error)) => error.into(),
         other => Fault::retry("not_started", other.to_string()),
-    })?;
-    Ok(())
+    }
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

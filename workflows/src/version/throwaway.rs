@@ -66,7 +66,12 @@ impl Activity for OpenThrowaway {
         };
         match instance.status()? {
             InstanceStatus::Decommissioned => return Ok(()),
-            InstanceStatus::Decommissioning => {}
+            InstanceStatus::Decommissioning => {
+                if decommission::end_after_all(env, &mut tx, &instance, call).await? {
+                    tx.commit().await?;
+                    env.engine().wake();
+                }
+            }
             _ => {
                 decommission::end(env, &mut tx, &instance, call).await?;
                 tx.commit().await?;
