@@ -195,7 +195,7 @@ impl Life<'_> {
         })
         .await;
         self.fleet.kill(self.victim);
-        let loses = self.victim == Victim::Worker && self.number % 2 == 0;
+        let loses = self.victim == Victim::Worker && self.number.is_multiple_of(2);
         gate.open(if loses { Write::Lost } else { Write::Kept }).await;
         self.fleet.start_again(self.victim).await;
         // What an agent was doing is handed out again when its lease is over, by the database's clock.

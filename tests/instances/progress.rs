@@ -34,7 +34,7 @@ async fn how_far_a_pull_is_stands_at_the_step_that_waits_for_it_and_whoever_foll
         }),
     );
     let told = loop {
-        text += &String::from_utf8(stream.next().await.expect("the run goes on").unwrap().to_vec()).unwrap();
+        text += str::from_utf8(&stream.next().await.expect("the run goes on").unwrap()).unwrap();
         let steps =
             text.lines().filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("data: ")?).ok());
         let mut steps = steps.filter(|step| step["name"] == "workload_launched");
