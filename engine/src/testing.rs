@@ -1,8 +1,8 @@
 //! `check_workflow`: what every workflow must survive, as one call from its own tests.
 //!
 //! The workflow is run once to learn every point it passes. Then it is run again and again: crashed at each point once,
-//! failed at each effect before and after it happened, waiting in vain, with children that cannot begin, crashed at each point
-//! of the way back, and with each undo failing until an operator retries. Wherever it is struck it must end as promised and leave
+//! failed at each effect before and after it happened, waiting in vain, with each child failing, crashed at each point of the
+//! way back, and with each undo failing until an operator retries. Wherever it is struck it must end as promised and leave
 //! the world as promised: unwound to nothing, or, where a transaction failed, as if that had never begun.
 
 use std::collections::{HashMap, HashSet};
@@ -149,6 +149,15 @@ pub async fn check_workflow_among<W: Workflow + Clone>(check: Check<W>, others: 
     // What silence means is the workflow's own affair: it ends, and every promise holds.
     for place in own.iter().filter(|place| place.place == "before-wait") {
         run_once(vec![((*place).clone(), terminal())]).await;
+    }
+    for (child, ..) in plain.journal.iter().filter(|(_, op, _)| op == "child") {
+        let of_child = |place: &&Place| place.kind == *child && !place.undo && place.place == "before-effect";
+        let Some(place) = plain.seen.iter().find(of_child) else { continue };
+        let failed = run_once(vec![(place.clone(), terminal())]).await;
+        // Some do without a child that unwound itself, of which nothing is left then.
+        if failed.state != RunState::Succeeded || !failed.leftovers.is_empty() {
+            assert_unwound(&failed, &plain, &format!("its child failed at {place:?}"));
+        }
     }
     let Some((failure, seen)) = unwound else { return };
     for place in seen.iter().filter(|place| place.undo && place.kind == W::NAME) {

@@ -70,8 +70,6 @@ impl Workflow for ReconcileInstance {
         }
         if let Some(lost) = lost {
             let (instance, told) = (self.instance, Told::of(run));
-            // What is marked missing is brought back: ending in between, the run would leave a failed instance all it holds.
-            run.pivot();
             let again: Option<DeployInstance> = run
                 .transact("mark_missing", move |conn| {
                     let (lost, told) = (lost.clone(), told.clone());
