@@ -91,11 +91,12 @@ impl Gate {
         Some(self.take(stats))
     }
 
-    /// Slots for jobs that are about to be fetched: nobody else may have them meanwhile. Answers how many were free.
+    /// Slots for jobs that are about to be fetched: nobody else may have them meanwhile. Only half of what is free, because what
+    /// is started here and now finds no room in the others, has to go through the queue, and is one more reason to fetch.
     fn hold(&self, most: usize) -> usize {
         let mut held = 0;
         let _ = self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, |taken| {
-            held = self.slots.saturating_sub(taken).min(most);
+            held = self.slots.saturating_sub(taken).div_ceil(2).min(most);
             Some(taken + held)
         });
         held

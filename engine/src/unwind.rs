@@ -100,8 +100,6 @@ impl<E: Send + Sync + 'static> Run<E> {
             };
             let span = trace::step(id, attempt, true);
             let effect = effect.instrument(span.clone());
-            // As before a step.
-            tokio::task::yield_now().await;
             let guarded = AssertUnwindSafe(tokio::time::timeout(undo.timeout(), effect)).catch_unwind();
             let ended = tokio::select! {
                 ended = guarded => ended,

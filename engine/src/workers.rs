@@ -10,6 +10,7 @@ use apalis_core::error::{BoxDynError, WorkerError};
 use apalis_core::task::task_id::TaskId;
 use apalis_core::worker::builder::WorkerBuilder;
 use futures::future::BoxFuture;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -326,10 +327,11 @@ async fn admit_loop<E: Send + Sync + 'static>(crew: Arc<Crew<E>>) {
 /// On a thread and runtime of its own: an activity that blocks a worker thread may stall all timers and sockets of the
 /// workers' runtime, and must not keep recovery from noticing it.
 fn tend_apart<E: Send + Sync + 'static>(crew: Arc<Crew<E>>) {
-    let alive = crew.alive.clone();
+    let (alive, drives) = (crew.alive.clone(), Handle::current());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let begun = runtime.and_then(|runtime| {
-        std::thread::Builder::new().name("tend".into()).spawn(move || runtime.block_on(tend_loop(crew)))
+        let tend = move || runtime.block_on(tend_loop(crew, drives));
+        std::thread::Builder::new().name("tend".into()).spawn(tend)
     });
     if let Err(error) = begun {
         error!(%error, "no thread for recovery; this incarnation ends");
@@ -338,11 +340,13 @@ fn tend_apart<E: Send + Sync + 'static>(crew: Arc<Crew<E>>) {
 }
 
 /// The reaper, schedules and retention, each idempotent and run by every process.
-async fn tend_loop<E: Send + Sync + 'static>(crew: Arc<Crew<E>>) {
+async fn tend_loop<E: Send + Sync + 'static>(crew: Arc<Crew<E>>, drives: Handle) {
     let engine = Engine { inner: Arc::clone(&crew.engine) };
     let shelf = crew.engine.db.shelf_apart();
     let (mut round, mut watch, mut behind) = (0u32, Watch::new(), false);
     loop {
+        // Where a step blocks the thread that watched the sockets of all drives, another takes over when it wakes.
+        drives.spawn(async {});
         if let Err(error) = reaper::reap(&crew.engine, &shelf).await {
             warn!(%error, "the reaper's sweep failed");
         }

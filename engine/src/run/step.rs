@@ -109,8 +109,6 @@ impl<E: Send + Sync + 'static> Run<E> {
         if let Some(Strike::Fail(fault)) = self.core.strike(id, false, "before-effect") {
             return Ok(failed(fault));
         }
-        // Whom this drive woke on its way here would wait on this thread until the step yields; some never do.
-        tokio::task::yield_now().await;
         let guarded =
             AssertUnwindSafe(tokio::time::timeout(A::TIMEOUT, body.instrument(span.clone()))).catch_unwind();
         let ended = tokio::select! {
