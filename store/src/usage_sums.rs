@@ -22,6 +22,16 @@ impl Width {
             Width::Month => "month",
         }
     }
+
+    /// What stands before and after a moment in a query to make it the beginning of its window. Only months need the calendar,
+    /// which costs more than the rest of a sum.
+    const fn beginning_of(self) -> (&'static str, &'static str) {
+        match self {
+            Width::Hour => ("date_bin('1 hour', ", ", '2000-01-01 00:00:00+00')"),
+            Width::Day => ("date_bin('1 day', ", ", '2000-01-01 00:00:00+00')"),
+            Width::Month => ("date_trunc('month', ", ", 'UTC')"),
+        }
+    }
 }
 
 /// A column by which sums are told apart.
@@ -178,8 +188,8 @@ fn next(
     moment: impl Fn(&mut QueryBuilder<Postgres>),
 ) {
     let (hours, pieces) = cut(filter);
-    query.push("date_trunc(").push_bind(width.as_str());
-    query.push(", least((select min(h.hour) from usage_hours h");
+    let (before, after) = width.beginning_of();
+    query.push(before).push("least((select min(h.hour) from usage_hours h");
     hours.narrow(query, "h", "hour");
     query.push(" and h.hour >= ");
     moment(query);
@@ -191,7 +201,7 @@ fn next(
     }
     query.push("), (select o.window_start from open o where o.window_start >= ");
     moment(query);
-    query.push(" limit 1)), 'UTC')");
+    query.push(" limit 1))").push(after);
 }
 
 /// The open windows in which anything of this was used, the first first. Every one holds something; of one instance or source,
@@ -224,8 +234,8 @@ fn cut(filter: &Filter) -> (Filter, Vec<Filter>) {
 
 /// The window, and each column if it was asked for.
 fn columns(query: &mut QueryBuilder<Postgres>, width: Width, by: &[GroupBy], table: &str, moment: &str) {
-    query.push("select date_trunc(").push_bind(width.as_str());
-    query.push(format_args!(", {table}.{moment}, 'UTC') as start"));
+    let (before, after) = width.beginning_of();
+    query.push(format_args!("select {before}{table}.{moment}{after} as start"));
     for column in [GroupBy::UsageSource, GroupBy::AppInstance, GroupBy::Allocation, GroupBy::AppSlug] {
         let name = column.as_str();
         match (by.contains(&column), column) {
