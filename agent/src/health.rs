@@ -11,8 +11,8 @@ use reqwest::{Client, Response};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
-/// While a workload starts it is asked this often; later as often as its probe says.
-const EAGER: Duration = Duration::from_millis(100);
+/// A workload that starts is asked again so soon, then with pauses that double; later as often as its probe says.
+const EAGER: Duration = Duration::from_millis(10);
 /// So much of an answer is read; words beyond it are not looked for.
 const MOST_READ: usize = 1024 * 1024;
 
