@@ -156,8 +156,9 @@ impl Running {
 
 /// A command's whole answer, as its snapshot has it.
 pub fn told(said: &Said) -> String {
-    let stderr =
-        if said.stderr.is_empty() { String::new() } else { format!("--- stderr\n{}", masked(&said.stderr)) };
+    // Whether a worker had taken it already when it was first looked at is chance.
+    let stderr = masked(&said.stderr).replace(" is queued\n", " is running\n");
+    let stderr = if stderr.is_empty() { stderr } else { format!("--- stderr\n{stderr}") };
     format!("exit {}\n--- stdout\n{}{stderr}", said.code.unwrap_or(-1), masked(&said.stdout))
 }
 
