@@ -55,7 +55,7 @@ pub(super) async fn measure(docker_host: &str, image: &Path, rounds: usize) -> R
     Ok(vec![
         over("deploy over docker run p50", &bare, "`docker run` and health"),
         over(
-            "deploy over docker run on its own network p50",
+            "deploy over isolated docker run p50",
             &apart,
             "`docker network create`, `docker run` there and health",
         ),
