@@ -4,20 +4,19 @@
 //! A finished step's result is held until the function asks for its next operation; then one checkpoint commits
 //! "N done" and "N+1 intended", and only after that commit does N+1 run.
 
+mod commit;
 mod fate;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::checkpoint::{Checkpoint, Entries, Fate, Moved, Rest};
+use crate::checkpoint::Entries;
 use crate::claim::Claimed;
 use crate::clock::DbClock;
-use crate::committer::{Committer, Verdict};
+use crate::committer::Committer;
 use crate::engine::Inner;
 use crate::event::{Event, Intend, Settle, Tried};
 use crate::failpoint::{Point, Strike};
@@ -26,8 +25,7 @@ use crate::journal::{Entry, Journal, Kept, StepId};
 use crate::payload::{self, PayloadError};
 use crate::registry::Kind;
 use crate::reins::Reins;
-use crate::state::{Cause, Op, RunState, StepState};
-use crate::supersede;
+use crate::state::{Cause, Op, StepState};
 use crate::tally::StepLabel;
 
 pub(crate) struct Core {
@@ -265,111 +263,6 @@ impl Core {
         let kept = self.kept.remove(at);
         self.held.taken.push((kept.name, kept.dedupe_key));
         Some(kept.payload)
-    }
-
-    /// Commits what is held and goes on; the step named runs at most `timeout` before it counts as lost.
-    pub(crate) async fn go_on(
-        &mut self,
-        id: &StepId,
-        undo: bool,
-        timeout: Option<Duration>,
-    ) -> Result<(), Halt> {
-        let deadline = timeout.map(|t| self.clock.after(t));
-        self.point(id, undo, "before-commit")?;
-        self.checkpoint(Fate::GoOn, deadline).await?;
-        self.point(id, undo, "after-commit")
-    }
-
-    async fn checkpoint(&mut self, fate: Fate, deadline_at: Option<DateTime<Utc>>) -> Result<(), Halt> {
-        let checkpoint = self.draft(fate, deadline_at);
-        match self.submit(checkpoint).await? {
-            Some(_) => Ok(()),
-            // Only a rest that watches signals can be told to look again.
-            None => Err(Stop::Fenced.into()),
-        }
-    }
-
-    pub(crate) fn draft(&mut self, fate: Fate, deadline_at: Option<DateTime<Utc>>) -> Checkpoint {
-        Checkpoint {
-            run: self.run,
-            epoch: self.epoch,
-            seq: self.seq,
-            token: Uuid::new_v4(),
-            fate,
-            seen: None,
-            pivot: self.pivot_due,
-            deadline_at,
-            job: self.job.clone(),
-            correlation_id: Arc::clone(&self.correlation_id),
-            trace_id: self.trace_id.clone(),
-            entries: std::mem::take(&mut self.held),
-        }
-    }
-
-    /// Takes back what a draft carried off, because it was not written.
-    pub(crate) fn restore(&mut self, draft: Checkpoint) {
-        self.held = draft.entries;
-    }
-
-    async fn submit(&mut self, checkpoint: Checkpoint) -> Result<Option<Moved>, Halt> {
-        let ended = match &checkpoint.fate {
-            Fate::Finish { state, .. } => Some(*state),
-            _ => None,
-        };
-        let over = ended.is_some();
-        let rests = over || matches!(&checkpoint.fate, Fate::Rest(_));
-        let sticks = matches!(&checkpoint.fate, Fate::Rest(rest) if rest.state == RunState::Stuck);
-        let others_care =
-            (over && (self.target.is_some() || self.parent.is_some())) || (sticks && self.target.is_some());
-        let verdict = if others_care {
-            supersede::end(self, checkpoint).await
-        } else {
-            self.committer.write(checkpoint).await
-        };
-        match verdict {
-            Some(Verdict::Moved(moved)) => {
-                self.moved(&moved);
-                if let Some(state) = ended {
-                    let now = self.clock.now();
-                    let took = now - self.journal.began_at().unwrap_or(now);
-                    self.engine.stats.runs_finished.fetch_add(1, Relaxed);
-                    self.engine.stats.tallies.ended(self.kind.name, state, took);
-                }
-                if rests {
-                    self.engine.rested(self.run);
-                }
-                Ok(Some(moved))
-            }
-            Some(Verdict::SignalsMoved) => Ok(None),
-            Some(Verdict::Fenced) => Err(Stop::Fenced.into()),
-            Some(Verdict::Refused(why)) => Err(self.refused(why).await),
-            None => Err(Stop::Lost.into()),
-        }
-    }
-
-    pub(crate) fn moved(&mut self, moved: &Moved) {
-        self.seq += 1;
-        self.signals_known = moved.signals;
-        self.pivoted |= std::mem::take(&mut self.pivot_due);
-        self.reins.learn(moved.request.as_deref());
-        if moved.request.is_some() {
-            // Should this checkpoint have released the run, somebody must act on the request for it.
-            self.engine.admission.nudge.notify_one();
-        }
-        self.engine.changed(self.run);
-    }
-
-    /// The database will not take this journal row, now or later: park the run without it.
-    pub(crate) async fn refused(&mut self, why: String) -> Halt {
-        let detail =
-            json!({"problem": "the database refused the checkpoint", "error": payload::clip(&why, 1024)});
-        let mut rest = Rest::new(RunState::Paused, Some(Cause::CrashLoop));
-        rest.detail = Some(detail.to_string());
-        let checkpoint = self.draft(Fate::Rest(Box::new(rest)), None);
-        match self.committer.write(checkpoint).await {
-            Some(Verdict::Moved(_)) => Stop::Rested.into(),
-            _ => Stop::Fenced.into(),
-        }
     }
 
     /// Evidence as the row may hold it; too much of it is cut down to a sentence.
