@@ -4,6 +4,7 @@
 //! The file is a log of JSON lines, synced line by line. It is rewritten to what still matters when it is opened, and whenever
 //! most of it does not any more.
 
+mod log;
 mod memory;
 
 use std::fs::File;
@@ -15,6 +16,7 @@ use node_protocol::{Envelope, Generations, Outcome, Refusal};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use self::log::Log;
 use self::memory::Memory;
 
 #[derive(Debug, thiserror::Error)]
@@ -68,7 +70,7 @@ pub struct Journal {
 }
 
 struct Inner {
-    file: File,
+    log: Log,
     memory: Memory,
     /// How many lines the file has, and how many of them mattered when it was last rewritten.
     lines: usize,
@@ -82,8 +84,8 @@ impl Journal {
     pub fn open(path: &Path) -> Result<Journal, JournalFault> {
         let mut memory = read(path)?;
         let written = rewrite(path, &mut memory);
-        let (file, lines) = written.map_err(|error| JournalFault::Disk { path: path.to_owned(), error })?;
-        let inner = Inner { file, memory, lines, mattered: lines };
+        let (log, lines) = written.map_err(|error| JournalFault::Disk { path: path.to_owned(), error })?;
+        let inner = Inner { log, memory, lines, mattered: lines };
         Ok(Journal { path: path.to_owned(), inner: Mutex::new(inner) })
     }
 
@@ -153,9 +155,8 @@ impl Journal {
     }
 
     fn write(&self, inner: &mut Inner, entry: Entry) -> Result<(), JournalFault> {
-        let disk = |error| JournalFault::Disk { path: self.path.clone(), error };
-        inner.file.write_all(format!("{}\n", line(&entry)).as_bytes()).map_err(disk)?;
-        inner.file.sync_data().map_err(disk)?;
+        let written = inner.log.append(&line(&entry));
+        written.map_err(|error| JournalFault::Disk { path: self.path.clone(), error })?;
         inner.memory.take(entry);
         inner.lines += 1;
         if inner.lines > 2 * inner.mattered + IDLE_LINES {
@@ -167,7 +168,7 @@ impl Journal {
     /// What cannot be rewritten now goes on growing, and is tried again after as many lines: nothing of it is lost.
     fn tidy(&self, inner: &mut Inner) {
         match rewrite(&self.path, &mut inner.memory) {
-            Ok((file, lines)) => (inner.file, inner.lines) = (file, lines),
+            Ok((log, lines)) => (inner.log, inner.lines) = (log, lines),
             Err(error) => tracing::warn!(%error, "the journal cannot be rewritten"),
         }
         inner.mattered = inner.lines;
@@ -175,7 +176,7 @@ impl Journal {
 }
 
 /// Whole or not at all. The file that was written is the one that is written on, so that no line can go astray.
-fn rewrite(path: &Path, memory: &mut Memory) -> std::io::Result<(File, usize)> {
+fn rewrite(path: &Path, memory: &mut Memory) -> std::io::Result<(Log, usize)> {
     memory.forget();
     let (fresh, entries) = (path.with_extension("new"), memory.entries());
     let mut text = String::new();
@@ -192,7 +193,7 @@ fn rewrite(path: &Path, memory: &mut Memory) -> std::io::Result<(File, usize)> {
     if let Err(error) = synced {
         tracing::warn!(%error, "the journal's folder cannot be synced");
     }
-    Ok((file, entries.len()))
+    Ok((Log::new(file, text.len() as u64), entries.len()))
 }
 
 fn line(entry: &Entry) -> String {
@@ -207,10 +208,11 @@ fn read(path: &Path) -> Result<Memory, JournalFault> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(memory),
         Err(error) => return Err(JournalFault::Disk { path: path.to_owned(), error }),
     };
-    let mut lines = BufReader::new(file).lines().enumerate().peekable();
+    // As bytes: it may have been cut off in the middle of a letter.
+    let mut lines = BufReader::new(file).split(b'\n').enumerate().peekable();
     while let Some((at, text)) = lines.next() {
         let text = text.map_err(|error| JournalFault::Disk { path: path.to_owned(), error })?;
-        match serde_json::from_str(&text) {
+        match serde_json::from_slice(&text) {
             Ok(entry) => memory.take(entry),
             Err(_) if lines.peek().is_none() => {}
             Err(error) => return Err(JournalFault::Broken { path: path.to_owned(), line: at + 1, error }),

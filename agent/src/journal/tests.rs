@@ -1,7 +1,12 @@
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use chrono::DateTime;
 use node_protocol::{Output, Secrets};
 use serde_json::Value;
 
+use super::log::Paper;
 use super::*;
 
 const INSTANCE: Uuid = Uuid::from_u128(7);
@@ -27,6 +32,45 @@ impl Disk {
 impl Drop for Disk {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A file on a disk that is full from time to time: then half of a line is written, and perhaps it cannot be taken back.
+struct Full {
+    file: File,
+    full: Arc<AtomicBool>,
+    stuck: Arc<AtomicBool>,
+}
+
+impl Full {
+    /// Puts it in the place of the journal's own; answers its switches.
+    fn under(journal: &Journal, disk: &Disk) -> (Arc<AtomicBool>, Arc<AtomicBool>) {
+        let file = File::options().write(true).open(disk.path()).unwrap();
+        let (full, stuck) = (Arc::default(), Arc::default());
+        let paper = Full { file, full: Arc::clone(&full), stuck: Arc::clone(&stuck) };
+        journal.inner().log.paper = Box::new(paper);
+        (full, stuck)
+    }
+}
+
+impl Paper for Full {
+    fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+        if self.full.load(Ordering::Relaxed) {
+            Paper::write_at(&self.file, &bytes[..bytes.len() / 2], at)?;
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        Paper::write_at(&self.file, bytes, at)
+    }
+
+    fn cut(&self, length: u64) -> io::Result<()> {
+        if self.stuck.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::Other.into());
+        }
+        self.file.cut(length)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync()
     }
 }
 
@@ -147,6 +191,59 @@ fn a_line_that_was_cut_off_is_left_out_and_a_broken_one_stops_the_agent() {
     assert_eq!(disk.open().admit(&task("a", 1, 1), Some(1)).unwrap(), Verdict::Do);
     std::fs::write(disk.path(), format!("{{\"entry\":\"fini\n{whole}")).unwrap();
     assert!(matches!(Journal::open(&disk.path()), Err(JournalFault::Broken { line: 1, .. })));
+}
+
+#[test]
+fn a_last_line_that_was_cut_off_within_a_letter_is_left_out() {
+    let disk = Disk::new();
+    disk.open().bury(INSTANCE, Generations::Only(5)).unwrap();
+    let mut bytes = std::fs::read(disk.path()).unwrap();
+    bytes.extend_from_slice(b"{\"entry\":\"told\",\"key\":\"\xc3");
+    std::fs::write(disk.path(), bytes).unwrap();
+    let verdict = disk.open().admit(&task("late", 5, 1), Some(5)).unwrap();
+    assert_eq!(verdict, Verdict::Refuse(Refusal::Removed), "what was whole is known");
+}
+
+#[test]
+fn a_line_that_a_full_disk_cut_off_is_taken_back_before_the_next() {
+    let disk = Disk::new();
+    let journal = disk.open();
+    let (full, _) = Full::under(&journal, &disk);
+    journal.admit(&task("a", 1, 1), Some(1)).unwrap();
+    full.store(true, Ordering::Relaxed);
+    journal.finish("a", &done()).unwrap_err();
+    journal.next_report().unwrap_err();
+    assert_eq!(journal.untold(), [], "what was not written did not happen");
+    full.store(false, Ordering::Relaxed);
+    journal.told("a").unwrap();
+    journal.finish("a", &done()).unwrap();
+    drop(journal);
+    let journal = disk.open();
+    assert_eq!(journal.admit(&task("a", 1, 1), Some(1)).unwrap(), Verdict::Known(done()));
+    assert_eq!(journal.next_report().unwrap(), 1);
+}
+
+#[test]
+fn while_a_torn_line_cannot_be_taken_back_nothing_more_is_written() {
+    let disk = Disk::new();
+    let journal = disk.open();
+    let (full, stuck) = Full::under(&journal, &disk);
+    full.store(true, Ordering::Relaxed);
+    stuck.store(true, Ordering::Relaxed);
+    journal.next_report().unwrap_err();
+    full.store(false, Ordering::Relaxed);
+    let torn = std::fs::read(disk.path()).unwrap();
+    journal.next_report().unwrap_err();
+    assert_eq!(std::fs::read(disk.path()).unwrap(), torn);
+    assert_eq!(disk.open().next_report().unwrap(), 1, "the agent starts all the same");
+    let journal = disk.open();
+    let (full, stuck) = Full::under(&journal, &disk);
+    for (is_full, is_stuck) in [(true, true), (false, false)] {
+        full.store(is_full, Ordering::Relaxed);
+        stuck.store(is_stuck, Ordering::Relaxed);
+        assert_eq!(journal.next_report().is_ok(), !is_full, "and goes on once it can be");
+    }
+    assert_eq!(disk.open().next_report().unwrap(), 3);
 }
 
 #[test]
