@@ -2,14 +2,18 @@
 //! are.
 
 use std::process::Stdio;
+use std::time::Duration;
 
 use node_protocol::{Gpu, GpuUse, Inventory};
 use tokio::process::Command;
+use tokio::time::timeout;
 
 const DETAILS: &str = "--query-gpu=index,name,memory.total,uuid,driver_version";
 const USE: &str = "--query-gpu=index,utilization.gpu,memory.used";
 const PLAIN: &str = "--format=csv,noheader,nounits";
 const MIB: u64 = 1 << 20;
+/// The first answer after a boot can take seconds.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
 /// `simulated` GPUs are added where there are none, for machines that have none to try with. They pass for NVIDIA's wherever an
 /// instance is placed, and say what they are.
@@ -54,9 +58,15 @@ pub(crate) async fn gpu_use() -> Vec<GpuUse> {
 /// What NVIDIA's tool prints; nothing where there is none, or it has failed.
 async fn asked(query: &str) -> String {
     let mut tool = Command::new("nvidia-smi");
-    tool.args([query, PLAIN]).stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-    match tool.output().await {
-        Ok(said) if said.status.success() => String::from_utf8_lossy(&said.stdout).into_owned(),
+    tool.args([query, PLAIN]);
+    said(tool, ANSWERS_WITHIN).await
+}
+
+/// A driver that hangs takes its tool along; nobody waits for that.
+async fn said(mut tool: Command, patience: Duration) -> String {
+    tool.stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+    match timeout(patience, tool.output()).await {
+        Ok(Ok(said)) if said.status.success() => String::from_utf8_lossy(&said.stdout).into_owned(),
         _ => String::new(),
     }
 }
@@ -117,6 +127,19 @@ mod tests {
         let seen: Vec<_> =
             busy.iter().map(|gpu| (gpu.index, gpu.busy_percent, gpu.memory_used_bytes)).collect();
         assert_eq!(seen, [(0, 87, 40 << 30), (1, 0, 0)]);
+    }
+
+    #[tokio::test]
+    async fn a_tool_that_hangs_is_not_waited_for() {
+        let of = |script: &str| {
+            let mut tool = Command::new("sh");
+            tool.args(["-c", script]);
+            tool
+        };
+        assert_eq!(said(of("echo 0, 87, 40960"), ANSWERS_WITHIN).await, "0, 87, 40960\n");
+        let begun = std::time::Instant::now();
+        assert_eq!(said(of("exec sleep 5"), Duration::from_millis(50)).await, "");
+        assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
     }
 
     #[tokio::test]
