@@ -74,10 +74,18 @@ fn pulled(status: &str, known: (u64, u64), (current, total): (Option<i64>, Optio
     }
 }
 
+/// What the engines say of bytes that are not those of the digest: Docker's own store, then containerd's, then others.
+const WRONG_BYTES: [&str; 5] = [
+    "verification failed for digest",
+    "unexpected commit digest",
+    "unexpected commit size",
+    "digest mismatch",
+    "digest does not match",
+];
+
 /// The engine tells a wrong credential, a missing image and wrong bytes apart by words alone.
 fn refused(error: &str) -> DriverFault {
-    let wrong_bytes =
-        error.contains("digest") && (error.contains("mismatch") || error.contains("does not match"));
+    let wrong_bytes = WRONG_BYTES.iter().any(|words| error.contains(words));
     let reason = if wrong_bytes { StatusReason::DigestMismatch } else { StatusReason::ImagePullFailed };
     DriverFault::new(reason, format!("the image could not be pulled: {error}"))
 }
@@ -98,12 +106,31 @@ mod tests {
 
     #[test]
     fn wrong_bytes_are_told_from_a_refused_pull() {
-        let of = |words| refused(words).reason;
-        assert_eq!(
-            of("manifest verification failed for digest sha256:1: mismatch"),
-            StatusReason::DigestMismatch
-        );
+        let of = |words: &str| refused(words).reason;
+        let (one, other) = (format!("sha256:{}", "1".repeat(64)), format!("sha256:{}", "2".repeat(64)));
+        for words in [
+            // Docker's own store of images, of a manifest and of a layer.
+            format!("manifest verification failed for digest {one}"),
+            format!("filesystem layer verification failed for digest {one}"),
+            // containerd's store.
+            format!(
+                "failed commit on ref \"manifest-{one}\": unexpected commit digest {other}, expected {one}: failed precondition"
+            ),
+            format!(
+                "failed commit on ref \"layer-{one}\": commit failed: unexpected commit digest {other}, expected {one}: failed precondition"
+            ),
+            format!(
+                "failed commit on ref \"layer-{one}\": unexpected commit size 37, expected 3401613: failed precondition"
+            ),
+            format!("failed to copy: digest mismatch: expected {one}, got {other}"),
+            format!("provided digest does not match the content: {one}"),
+        ] {
+            assert_eq!(of(&words), StatusReason::DigestMismatch, "{words}");
+        }
         assert_eq!(of("unauthorized: authentication required"), StatusReason::ImagePullFailed);
         assert_eq!(of("manifest unknown"), StatusReason::ImagePullFailed);
+        let platform =
+            format!("image with reference {one} was found but does not match the specified platform");
+        assert_eq!(of(&platform), StatusReason::ImagePullFailed);
     }
 }
