@@ -134,8 +134,11 @@ fn no_service_may_do_more_than_it_must() {
 
 #[test]
 fn what_cannot_be_run_is_told_with_its_field() {
-    let weights = rendered(&read(VLLM), &json!({ "model": "/models/weights" }), GRANT).unwrap_err();
-    assert_eq!(weights.pointer, "/config/model");
+    for path in ["/models/weights", "/models/weights/", "/models/weights/q4.gguf"] {
+        let weights = rendered(&read(VLLM), &json!({ "model": path }), GRANT).unwrap_err();
+        assert_eq!(weights.pointer, "/config/model", "{path}");
+    }
+    assert!(rendered(&read(VLLM), &json!({ "model": "/models/weights-2" }), GRANT).is_ok(), "another folder");
     let small = Grant { cpu_cores: 1, ..GRANT };
     assert_eq!(rendered(&read(HELPED), &json!({}), small).unwrap_err().pointer, "/resources/cpu_cores");
     let small = Grant { memory_gib: 1, ..GRANT };

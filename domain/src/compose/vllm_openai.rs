@@ -124,7 +124,8 @@ fn scratch(facts: &Facts<'_>, part: &Part) -> Result<Vec<String>, Unrenderable> 
 
 fn unused(facts: &Facts<'_>, mount: &Mount, artifact: &str) -> Result<(), Unrenderable> {
     let fields = facts.config.as_object().into_iter().flatten();
-    let mut counting = fields.filter(|(_, value)| value.as_str() == Some(mount.path.as_str()));
+    let mut counting =
+        fields.filter(|(_, value)| value.as_str().is_some_and(|text| is_within(text, &mount.path)));
     match counting.next() {
         None => Ok(()),
         Some((name, _)) => Err(wrong(
@@ -132,6 +133,12 @@ fn unused(facts: &Facts<'_>, mount: &Mount, artifact: &str) -> Result<(), Unrend
             &format!("counts on the artifact `{artifact}`, and blobs are not brought to nodes yet"),
         )),
     }
+}
+
+/// Whether the text names the folder, or something in it.
+fn is_within(text: &str, folder: &str) -> bool {
+    let below = text.strip_prefix(folder.trim_end_matches('/'));
+    below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
 }
 
 fn wrong(pointer: &str, message: &str) -> Unrenderable {
