@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use agent::{Docker, Simulated, SimulatedFault};
+use axum::body::Body;
+use axum::http::Request;
 use engine::RunState;
 use futures::StreamExt;
 use serde_json::{Value, json};
@@ -83,6 +85,28 @@ async fn whoever_cannot_be_asked_is_named_and_what_is_gone_has_no_log() {
     assert_eq!(refused.header("retry-after"), "10");
     assert_eq!(refused.with(503)["message"], "The node gpu-1 does not answer.");
     let _ = std::fs::remove_dir_all(folder);
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_is_followed_only_as_long_as_its_reader_may_read_it() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
+    platform.succeeds(run).await;
+    let request = Request::get(logs(id, "?follow=true")).body(Body::empty()).unwrap();
+    let followed = platform.http.acting("viewer").open(request).await;
+    let mut lines = followed.into_body().into_data_stream();
+    assert!(lines.next().await.is_some(), "it begins");
+    let admin = platform.http.acting("project-admin");
+    let members = admin.get(&project("/members")).await.with(200);
+    let viewer = members["items"].as_array().unwrap().iter().find(|m| m["username"] == "viewer").unwrap();
+    admin.delete(&project(&format!("/members/{}", viewer["id"].as_str().unwrap()))).await;
+    let ended =
+        tokio::time::timeout(Duration::from_secs(30), async { while lines.next().await.is_some() {} });
+    assert!(ended.await.is_ok(), "whoever was removed reads on");
+    agent.end().await;
     platform.end().await;
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use api_types::InstanceLogs;
 use axum::extract::State as Shared;
+use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
@@ -29,6 +30,7 @@ use crate::error::ApiError;
 use crate::json::Json;
 use crate::node_question::{Question, silent};
 use crate::params::Params;
+use crate::pass::Pass;
 use crate::path::Id;
 use crate::state::State;
 
@@ -69,6 +71,7 @@ async fn read(
     Shared(state): Shared<State>,
     caller: Caller,
     id: Id,
+    headers: HeaderMap,
     mut params: Params,
 ) -> Result<Response, ApiError> {
     let (wanted, follow) = (Wanted::of(&mut params), params.parsed("follow", "true or false"));
@@ -76,7 +79,8 @@ async fn read(
     let instance = id.or(ErrorCode::AppInstanceNotFound)?;
     let first = wanted.ask(&state, &caller, instance).await?;
     if follow == Some(true) {
-        return Ok(Follower::after(state, caller, instance, wanted, first).stream());
+        let pass = Pass::of(&state, caller.clone(), &headers);
+        return Ok(Follower::after(state, (caller, pass), instance, wanted, first).stream());
     }
     Ok(Json(first).into_response())
 }
@@ -155,14 +159,21 @@ fn standing(instance: &AppInstance, node: Option<Node>) -> Result<Node, ApiError
 struct Follower {
     state: State,
     caller: Caller,
+    pass: Pass,
     instance: Uuid,
     wanted: Wanted,
     ready: VecDeque<LogLine>,
 }
 
 impl Follower {
-    fn after(state: State, caller: Caller, instance: Uuid, wanted: Wanted, first: InstanceLogs) -> Follower {
-        let mut follower = Follower { state, caller, instance, wanted, ready: VecDeque::new() };
+    fn after(
+        state: State,
+        (caller, pass): (Caller, Pass),
+        instance: Uuid,
+        wanted: Wanted,
+        first: InstanceLogs,
+    ) -> Follower {
+        let mut follower = Follower { state, caller, pass, instance, wanted, ready: VecDeque::new() };
         follower.wanted.tail = ReadLogs::MOST_LINES;
         follower.take(first);
         follower
@@ -179,9 +190,13 @@ impl Follower {
         Sse::new(events).keep_alive(KeepAlive::new().interval(HEARTBEAT).text("heartbeat")).into_response()
     }
 
-    /// Ends with the instance, or with the process. A node that is away for a while is asked again.
+    /// Ends with the instance, with the process, or when the caller may not hear more. A node that is away for a while is asked
+    /// again.
     async fn next(mut self) -> Option<(Result<Event, Infallible>, Follower)> {
         loop {
+            if !self.pass.holds().await {
+                return None;
+            }
             if let Some(line) = self.ready.pop_front() {
                 let event = Event::default().event("line").id(line.at.to_rfc3339()).json_data(&line).ok()?;
                 return Some((Ok(event), self));
