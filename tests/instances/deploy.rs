@@ -33,6 +33,33 @@ async fn an_instance_is_placed_launched_found_healthy_and_running() {
     platform.end().await;
 }
 
+/// The first by name is another.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_several_images_a_node_pulls_and_starts_the_runtime() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    let slots = json!([{ "name": "assets" }, { "name": "runtime" }]);
+    let number = platform.draft(json!({ "runtime_profile": profile(PORT, 30), "artifacts": slots })).await;
+    let [assets, runtime] = ["the assets", "the runtime"].map(|words| shelve(words).to_string());
+    platform.artifact_named(&number, "assets", &assets).await;
+    platform.artifact_named(&number, "runtime", &runtime).await;
+    platform.roll_out(&number).await;
+    let (id, run) = platform.deploy_version(allocation, &number, 1).await;
+    platform.succeeds(run).await;
+    let told: (String, String) = sqlx::query_as(
+        "select t.input #>> '{workload,image,digest}', i.digest from node_tasks t
+         cross join pull_intents i where t.instance_id = $1 and t.kind = 'oci.launch'",
+    )
+    .bind(id)
+    .fetch_one(&platform.story.pool)
+    .await
+    .unwrap();
+    assert_eq!(told, (runtime.clone(), runtime));
+    agent.end().await;
+    platform.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deployment_that_fails_on_the_node_says_why_and_leaves_nothing() {
     let platform = Platform::new().await;

@@ -103,7 +103,7 @@ impl Platform {
         let publisher = self.http.acting("publisher");
         let intent = publisher.post(&project("/app-artifacts/publish-intents"), body).await.with(201);
         let digest = self.push(engine, image, &intent, &number).await;
-        self.register(&number, &digest).await;
+        self.register(&number, "runtime", &digest).await;
         self.roll_out(&number).await;
         number
     }
@@ -126,14 +126,20 @@ impl Platform {
 
     /// The version's artifact: intended, registered, verified and promoted.
     pub async fn artifact(&self, number: &str, digest: &str) -> Uuid {
-        let body = json!({ "app_slug": "hello", "app_version": number });
-        let publisher = self.http.acting("publisher");
-        publisher.post(&project("/app-artifacts/publish-intents"), body).await.with(201);
-        self.register(number, digest).await
+        self.artifact_named(number, "runtime", digest).await
     }
 
-    async fn register(&self, number: &str, digest: &str) -> Uuid {
-        let body = json!({ "app_slug": "hello", "app_version": number, "digest": digest });
+    /// The same, where a version has several.
+    pub async fn artifact_named(&self, number: &str, name: &str, digest: &str) -> Uuid {
+        let body = json!({ "app_slug": "hello", "app_version": number, "artifact_name": name });
+        let publisher = self.http.acting("publisher");
+        publisher.post(&project("/app-artifacts/publish-intents"), body).await.with(201);
+        self.register(number, name, digest).await
+    }
+
+    async fn register(&self, number: &str, name: &str, digest: &str) -> Uuid {
+        let body =
+            json!({ "app_slug": "hello", "app_version": number, "artifact_name": name, "digest": digest });
         let publisher = self.http.acting("publisher");
         let id = id_of(&publisher.post(&project("/app-artifacts"), body).await.with(201));
         let path = project(&format!("/app-artifacts/{id}/verify"));

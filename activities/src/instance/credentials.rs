@@ -53,7 +53,8 @@ impl Credentials<'_> {
 
     async fn pull(&self, conn: &mut PgConnection) -> Result<PullCredential, Fault> {
         let artifacts = app_instance_artifacts::of(conn, self.instance.id, Standing::Target).await?;
-        let image = artifacts.first().ok_or_else(|| unreadable(&"no image was resolved for the instance"))?;
+        let image = deployment::runtime(&artifacts);
+        let image = image.ok_or_else(|| unreadable(&"no image was resolved for the instance"))?;
         let password = Password::generate();
         let new = NewCredential {
             id: self.pull,

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use store::app_instances::AppInstance;
 use store::pull_intents::{self, NewPull};
-use store::registry_credentials;
 use store::resource_ledger::{self as ledger, Holder, Kind};
+use store::{deployment, registry_credentials};
 use uuid::Uuid;
 
 use super::admit::{images, refused};
@@ -41,7 +41,8 @@ impl Activity for IssuePullIntent {
                 return Err(refused(env, instance.id, why).await?);
             }
         };
-        let image = artifacts.first().ok_or_else(|| unreadable(&"no image was resolved for the instance"))?;
+        let image = deployment::runtime(&artifacts);
+        let image = image.ok_or_else(|| unreadable(&"no image was resolved for the instance"))?;
         let new = NewPull {
             id: self.pull,
             org_id: instance.org_id,

@@ -12,7 +12,7 @@ use serde_json::Value;
 use sqlx::PgConnection;
 use store::app_instance_artifacts::{self, Standing};
 use store::app_instances::AppInstance;
-use store::{app_instance_releases, nodes};
+use store::{app_instance_releases, deployment, nodes};
 
 use super::launch::LaunchWorkload;
 use super::probe::probe;
@@ -52,7 +52,7 @@ pub(super) async fn launch(
         let (task, file) = stack::launch(renderer, instance, launch, &resolved, call)?;
         return Ok((task, Some(file)));
     }
-    let image = artifacts.into_iter().next().ok_or_else(|| missing("image"))?;
+    let image = deployment::runtime(&artifacts).ok_or_else(|| missing("image"))?.clone();
     let config = profile.launch_values(&release.config);
     let own = profile.env.iter().map(|variable| (variable.name.clone(), variable.value.clone()));
     let workload = Workload {

@@ -163,7 +163,8 @@ pub(super) fn variant_problem(declared: &Version, variant: Option<&str>) -> Opti
     Some(("/variant".to_owned(), format!("is not a variant of this version; known: {words}")))
 }
 
-/// What the node agent starts.
-pub(super) fn runtime(images: &[UsedArtifact]) -> Option<&UsedArtifact> {
+/// What the node agent starts where it starts one container: of several images the one by this name, whatever comes before it
+/// in the alphabet.
+pub fn runtime(images: &[UsedArtifact]) -> Option<&UsedArtifact> {
     images.iter().find(|image| image.name == ArtifactSlot::RUNTIME).or(images.first())
 }
