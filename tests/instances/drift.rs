@@ -11,6 +11,7 @@ use workflows::reconcilers::drift::WatchDrift;
 
 use super::nodes::watch;
 use super::stacks::{stack, wish};
+use crate::catalog::acts;
 use crate::http::admin;
 use crate::support::agent::RunningAgent;
 use crate::support::docker::{Engine, PORT};
@@ -120,8 +121,10 @@ async fn where_policy_says_so_a_workload_that_is_gone_fails_its_instance_and_a_r
     assert_eq!(look(&platform, agent.id).await, 1);
     let lost = platform.instance(id).await;
     assert_eq!((&lost["status"], &lost["status_reason"]["kind"]), (&json!("failed"), &json!("blocked")));
+    // Nobody may begin with its version any more; what ran with it goes on.
+    acts(&platform.http, "hello", lost["version"].as_str().unwrap(), "deprecate", json!({})).await;
     let retried = platform.act(id, "retry", json!({})).await;
-    assert_eq!(retried["status"], "running");
+    assert_eq!(retried["status"], "running", "{retried:#}");
     let held = ["cpu_core 1", "gpu 1", "memory_gib 1", "port 1", "service_account 1", "workload 1"];
     assert_eq!(
         platform.held(id).await,

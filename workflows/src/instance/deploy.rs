@@ -45,13 +45,17 @@ pub struct DeployInstance {
     /// Made for a version's own tests: nobody is entitled to it, and its version need not be open to anybody.
     #[serde(default)]
     pub throwaway: bool,
+    /// Whether the instance has run before, so that it only gets back what it had: that may be deprecated since, and no
+    /// registry is asked.
+    #[serde(default)]
+    pub returns: bool,
 }
 
 impl DeployInstance {
     /// The ids of what the run will make are made here, so that every step may be repeated.
     pub fn new(instance: Uuid, generation: i64) -> DeployInstance {
         let (account, pull) = (Uuid::now_v7(), Uuid::now_v7());
-        DeployInstance { instance, generation, account, pull, clears: None, throwaway: false }
+        DeployInstance { instance, generation, account, pull, clears: None, throwaway: false, returns: false }
     }
 
     /// Of an instance that is yet to be made.
@@ -93,12 +97,12 @@ impl Workflow for DeployInstance {
     }
 
     async fn run(&self, run: &mut Run<Env>) -> Result<(), Halt> {
-        let DeployInstance { instance, generation, account, pull, clears, throwaway } = *self;
+        let DeployInstance { instance, generation, account, pull, clears, throwaway, returns } = *self;
         run.step(BeginDeploy { instance }).await?;
         if !throwaway {
             run.step(CheckEntitlement { instance }).await?;
         }
-        run.step(ResolveArtifacts { instance, returns: false }).await?;
+        run.step(ResolveArtifacts { instance, returns }).await?;
         if let Some(node_id) = clears {
             self.clear(run, node_id).await?;
         }
@@ -197,6 +201,8 @@ async fn trusted(run: &mut Run<Env>) -> Result<(), Halt> {
 async fn release_earlier(conn: &mut PgConnection, instance: Uuid, told: &Told) -> Result<(), Fault> {
     let now = instance::held(conn, instance).await?;
     ledger::give_back_for_takers(conn, holder(&now, told)).await?;
+    // Its ports are anybody's from here on.
+    app_instances::set_endpoints(conn, instance, &json!([])).await?;
     teardowns::collect(conn, instance).await?;
     instance::end_identity(conn, &now).await
 }

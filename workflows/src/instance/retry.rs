@@ -73,5 +73,6 @@ pub(super) async fn again(conn: &mut PgConnection, instance: &AppInstance) -> sq
         None => None,
     };
     let clears = allocation.map(|allocation| allocation.node_id);
-    Ok(DeployInstance { clears, ..DeployInstance::new(id, generation) })
+    let returns = instance.activated_at.is_some();
+    Ok(DeployInstance { clears, returns, ..DeployInstance::new(id, generation) })
 }
