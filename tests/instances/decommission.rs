@@ -89,6 +89,8 @@ async fn a_node_that_cannot_remove_is_asked_again_when_an_operator_says_so() {
         (&stuck["status"], &stuck["status_reason"]["code"]),
         (&json!("decommissioning"), &json!("task_rejected"))
     );
+    let access = platform.http.get(&project(&format!("/app-instances/{id}/access"))).await.with(200);
+    assert_eq!(access["endpoints"], json!([]), "it takes no more work");
     platform.http.post(&project(&format!("/workflows/{end}/retry")), json!({})).await.with(202);
     platform.succeeds(end).await;
     assert_eq!(platform.instance(id).await["status"], "decommissioned");

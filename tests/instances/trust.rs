@@ -8,6 +8,7 @@ use std::time::Duration;
 use agent::Simulated;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use engine::RunState;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -143,6 +144,43 @@ async fn a_node_that_cannot_let_the_key_in_fails_the_deployment_and_says_why() {
     let message = failed["status_reason"]["message"].as_str().unwrap();
     assert!(message.contains("no user \"gpuaas\""), "{message}");
     assert_eq!(platform.held(id_of(&made)).await, Vec::<String>::new());
+    agent.end().await;
+    platform.end().await;
+}
+
+/// A key that may still open the door is not taken for gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instance_ends_only_once_its_node_has_let_go_of_its_key() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, _) = platform.node("gpu-1", &driver, 4).await;
+    let file = furnish(&agent);
+    let number = bootstrapped(&platform).await;
+    let (private, public) = key(1);
+    let id = deploy(&platform, &number, keep(&platform, "first", &private).await).await;
+    holds(&file, &[&public]).await;
+
+    // Somebody tidied up by hand: where the block ends cannot be told any more.
+    let whole = std::fs::read_to_string(&file).unwrap();
+    let torn = whole.replace("# END gpuaas\n", "");
+    std::fs::write(&file, &torn).unwrap();
+    let path = project(&format!("/app-instances/{id}/decommission"));
+    let end = id_of(&platform.http.post(&path, json!({})).await.with(202)["workflow"]);
+    assert_eq!(platform.story.settles(end).await, RunState::Paused);
+    let held_up = platform.instance(id).await;
+    assert_eq!(
+        (&held_up["status"], &held_up["status_reason"]["code"]),
+        (&json!("decommissioning"), &json!("task_rejected"))
+    );
+    let message = held_up["status_reason"]["message"].as_str().unwrap();
+    assert!(message.contains("take the key out") && message.contains("`# END gpuaas`"), "{message}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), torn, "nobody's line was touched");
+
+    std::fs::write(&file, &whole).unwrap();
+    platform.http.post(&project(&format!("/workflows/{end}/retry")), json!({})).await.with(202);
+    platform.succeeds(end).await;
+    assert_eq!(platform.instance(id).await["status"], "decommissioned");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), OTHERS, "the key went before the instance did");
     agent.end().await;
     platform.end().await;
 }

@@ -96,8 +96,9 @@ async fn trust(conn: &mut PgConnection, instance: &AppInstance, call: &Call) -> 
     Ok(Some(tell(conn, allocation.node_id, asking).await?))
 }
 
-/// Nobody logs in for the instance's sake any more. Its node is told, whenever it is there to be told.
-pub async fn end_trust(
+/// Nobody logs in for the instance's sake any more. Its node is told, whenever it is there to be told; the watch over nodes asks
+/// again where that fails, and whoever ends the instance waits for it.
+async fn end_trust(
     conn: &mut PgConnection,
     instance: Uuid,
     by: &str,

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use activities::Env;
-use activities::instance::{self, RemoveWorkload, ReportFailedRemoval, SignReceipt};
+use activities::instance::{self, EndTrust, RemoveWorkload, ReportFailedRemoval, SignReceipt};
 use domain::event::{NewEvent, Thread};
 use domain::{EventType, InstanceStatus, Permission, StatusReason};
 use engine::{
@@ -164,6 +164,8 @@ impl Workflow for DecommissionInstance {
         PlannedStep::transact("close_metering"),
         PlannedStep::activity("remove_workload"),
         PlannedStep::wait("workload_removed"),
+        PlannedStep::activity("end_trust"),
+        PlannedStep::wait("ssh_trust_ended"),
         PlannedStep::activity("sign_receipt"),
         PlannedStep::transact("mark_decommissioned"),
     ];
@@ -192,6 +194,7 @@ impl Workflow for DecommissionInstance {
         let receipt = match node {
             Some(node_id) => {
                 let evidence = self.removed(run, node_id).await?;
+                self.untrusted(run, node_id).await?;
                 Some((node_id, run.step(SignReceipt { instance, node_id, evidence }).await?))
             }
             // It never stood anywhere, so there is nothing to show.
@@ -229,19 +232,49 @@ impl DecommissionInstance {
         }
     }
 
+    /// The node's word that the instance's key is not among those that open it. Asked for in the same way.
+    async fn untrusted(&self, run: &mut Run<Env>, node_id: Uuid) -> Result<(), Halt> {
+        let instance = self.instance;
+        let mut asked = 0;
+        loop {
+            asked += 1;
+            let attempt = format!("key-{asked}");
+            if !run.step_for(&attempt, EndTrust { instance, node_id, attempt: attempt.clone() }).await? {
+                return Ok(());
+            }
+            let outcome = match run.wait_until("ssh_trust_ended", &attempt, ANSWERS_WITHIN).await? {
+                Some(outcome) => outcome,
+                None => {
+                    let late = self.late(run, node_id, &attempt).await?;
+                    run.step_for(&late, EndTrust { instance, node_id, attempt: late.clone() }).await?;
+                    run.wait_for_key("ssh_trust_ended", late, SOME_DAY).await?
+                }
+            };
+            let Err(trouble) = instance::keys_are_as_told(&outcome) else { return Ok(()) };
+            if asked % ATTEMPTS == 0 {
+                run.step_for(&attempt, ReportFailedRemoval { instance, trouble }).await?;
+            }
+        }
+    }
+
     /// A wait that is over hears nothing any more, so a node in debt is asked once again, under a new name.
     async fn answered(&self, run: &mut Run<Env>, node_id: Uuid, attempt: &str) -> Result<Outcome, Halt> {
         if let Some(outcome) = run.wait_until("workload_removed", attempt, ANSWERS_WITHIN).await? {
             return Ok(outcome);
         }
         let DecommissionInstance { instance, generation } = *self;
-        let run_id = run.id();
-        run.transact("record_debt", move |conn| Box::pin(record_debt(conn, instance, node_id, run_id)))
-            .await?;
-        let late = format!("{attempt}-late");
+        let late = self.late(run, node_id, attempt).await?;
         let remove = RemoveWorkload { instance, generation, node_id, for_good: true, attempt: late.clone() };
         run.step_for(&late, remove).await?;
         run.wait_for_key("workload_removed", late, SOME_DAY).await
+    }
+
+    /// The node is in debt. Answers the name under which it is asked once more.
+    async fn late(&self, run: &mut Run<Env>, node_id: Uuid, attempt: &str) -> Result<String, Halt> {
+        let (instance, run_id) = (self.instance, run.id());
+        run.transact("record_debt", move |conn| Box::pin(record_debt(conn, instance, node_id, run_id)))
+            .await?;
+        Ok(format!("{attempt}-late"))
     }
 }
 
@@ -255,6 +288,7 @@ async fn stop_accepting_work(conn: &mut PgConnection, instance: Uuid) -> Result<
             return Err(Fault::terminal("state_conflict", format!("the instance is {from}")));
         }
     }
+    app_instances::set_endpoints(conn, instance, &json!([])).await?;
     let Some(allocation) = now.allocation_id else { return Ok(None) };
     Ok(allocations::find(conn, allocation).await?.map(|allocation| allocation.node_id))
 }
@@ -291,7 +325,6 @@ async fn settle(
     }
     ledger::give_back(conn, holder, &held).await?;
     instance::end_identity(conn, &now).await?;
-    instance::end_trust(conn, instance, &told.run.to_string(), &told.correlation_id).await?;
     app_instance_artifacts::clear_all(conn, instance).await?;
     app_instance_releases::clear_all(conn, instance).await?;
     app_instance_heartbeats::clear(conn, instance).await?;
