@@ -1,10 +1,11 @@
 //! The agent's life: ask for tasks, do them, tell; and beat. Tasks of one instance take turns; whatever the platform or
 //! the engine does, the loops go on.
 
+mod reserve;
 mod settings;
 mod tell;
 
-pub use settings::{KEEP_IMAGES, Settings};
+pub use settings::{KEEP_IMAGES, SPARE_NETWORKS, Settings};
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -115,13 +116,18 @@ impl<D: Driver> Agent<D> {
         if let Err(fault) = self.inner.settle_update() {
             tracing::error!(%fault, "what became of an update cannot be told");
         }
-        let (polling, beating) = (self.inner.poll(), self.inner.beat());
-        tokio::select! {
-            () = stop.cancelled() => {}
-            () = self.inner.updater.staged() => {}
-            () = polling => {}
-            () = beating => {}
-        }
+        let ended = CancellationToken::new();
+        let working = async {
+            let (polling, beating) = (self.inner.poll(), self.inner.beat());
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = self.inner.updater.staged() => {}
+                () = polling => {}
+                () = beating => {}
+            }
+            ended.cancel();
+        };
+        tokio::join!(working, self.inner.keep_reserve(&ended));
     }
 
     /// Reports, and does nothing else, until the platform has heard one.

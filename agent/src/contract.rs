@@ -17,15 +17,31 @@ pub struct Stage {
     pub port: u16,
 }
 
-/// Panics, naming the promise, if the driver breaks one.
+/// The node that it is all for.
+const NODE: Uuid = Uuid::from_u128(1);
+
+/// Panics, naming the promise, if the driver breaks one: with nothing in reserve, and with less than is needed.
 pub async fn hold_to_contract<D: Driver>(driver: &D, stage: &Stage) {
+    for reserve in [0, 1] {
+        stocked(driver, reserve).await;
+        promises(driver, stage).await;
+    }
+    stocked(driver, 0).await;
+}
+
+async fn stocked<D: Driver>(driver: &D, wanted: usize) {
+    while !driver.stock(NODE, wanted).await.unwrap_or_else(|fault| panic!("stocking {wanted}: {fault}")) {}
+}
+
+async fn promises<D: Driver>(driver: &D, stage: &Stage) {
     let (instance, neighbour) = (Uuid::now_v7(), Uuid::now_v7());
-    let network = driver.network(instance).await;
-    assert_eq!(network, driver.network(instance).await, "one instance, one network");
-    let first = stage.launch(driver, instance, 1).await;
+    let first = stage.workload(instance, 1);
+    let network = driver.network(NODE, &first).await;
+    assert_eq!(network, driver.network(NODE, &first).await, "one instance, one network");
+    let launched = stage.launch(driver, instance, 1).await;
     let again = stage.launch(driver, instance, 1).await;
-    assert_eq!(first, again, "a second launch of one name finds the first");
-    assert!(first.ports.get("http").is_some_and(|port| *port > 0), "a port is told: {first:?}");
+    assert_eq!(launched, again, "a second launch of one name finds the first");
+    assert!(launched.ports.get("http").is_some_and(|port| *port > 0), "a port is told: {launched:?}");
     stage.launch(driver, instance, 2).await;
     stage.launch(driver, neighbour, 1).await;
     heard(driver, instance).await;
@@ -47,7 +63,7 @@ pub async fn hold_to_contract<D: Driver>(driver: &D, stage: &Stage) {
     assert_eq!(gone, [format!("gpuaas-{instance}-main-g2")], "what goes is named");
     assert_eq!(generations(driver, instance).await, [1], "only what was meant went");
     let gone = removed(driver, instance, Generations::UpTo(5), true).await;
-    assert!(gone.contains(&Workload::network_name(instance)), "its network goes for good: {gone:?}");
+    assert!(gone.len() == 2 && gone[0] == first.container_name(), "its network goes for good: {gone:?}");
     assert!(generations(driver, instance).await.is_empty(), "nothing is left");
     assert_eq!(driver.leftovers(instance).await, Ok(vec![]), "no network is left");
     let networks = driver.networks().await.unwrap_or_else(|fault| panic!("looking at networks: {fault}"));
@@ -86,9 +102,10 @@ impl Stage {
 
     async fn launch<D: Driver>(&self, driver: &D, instance: Uuid, generation: i64) -> Launched {
         let (told, _) = Told::new(CancellationToken::new());
-        let network = driver.network(instance).await;
+        let workload = self.workload(instance, generation);
+        let network = driver.network(NODE, &workload).await;
         assert!(network.is_ok(), "making the network: {network:?}");
-        let launched = driver.launch(&self.workload(instance, generation), &Secrets::default(), &told).await;
+        let launched = driver.launch(&workload, &Secrets::default(), &told).await;
         launched.unwrap_or_else(|fault| panic!("launching generation {generation}: {fault}"))
     }
 }

@@ -103,11 +103,22 @@ pub trait Driver: Send + Sync + 'static {
     /// `docker` or `simulated`; told wherever the node is.
     fn name(&self) -> &'static str;
 
-    /// The instance's own network, made where there is none yet. `None` where the engine has no networks.
-    fn network(&self, instance: Uuid) -> impl Future<Output = Result<Option<Network>, DriverFault>> + Send;
+    /// The own network of the workload's instance: where there is none yet, one of the node's reserve, or one that is made.
+    /// `None` where the engine has no networks.
+    fn network(
+        &self,
+        node: Uuid,
+        workload: &Workload,
+    ) -> impl Future<Output = Result<Option<Network>, DriverFault>> + Send;
 
     /// The networks of instances that are there.
     fn networks(&self) -> impl Future<Output = Result<Vec<(Uuid, Network)>, DriverFault>> + Send;
+
+    /// One step towards so many networks in the node's reserve, made ahead and nobody's: makes one or takes one away. True once
+    /// there is nothing to do.
+    fn stock(&self, _: Uuid, _: usize) -> impl Future<Output = Result<bool, DriverFault>> + Send {
+        std::future::ready(Ok(true))
+    }
 
     /// Pulls and starts, on the instance's network, which is there. Doing it again finds what is there: one name, one container.
     /// A pull that is overtaken is given up.

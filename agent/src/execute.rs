@@ -60,8 +60,8 @@ impl<D: Driver> Doing<'_, D> {
         for workload in members {
             let mut workload = workload.clone();
             // Listening comes first: a workload may call as soon as it runs.
-            if let Some(network) = self.driver.network(workload.instance_id).await? {
-                workload.env.extend(self.relay.open(workload.instance_id, network).await?);
+            if let Some(network) = self.driver.network(self.task.node_id, &workload).await? {
+                workload.env.extend(self.relay.open(network).await?);
             }
             self.images.used(&workload.image, (self.now)());
             launched.push(self.driver.launch(&workload, &self.task.secrets, self.told).await?);

@@ -3,15 +3,18 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use node_protocol::{Envelope, Generations};
-use tokio::sync::Mutex as Turn;
+use tokio::sync::{Mutex as Turn, Notify};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 #[derive(Default)]
 pub(crate) struct Hands {
     held: Mutex<Held>,
+    changed: Notify,
 }
 
 #[derive(Default)]
@@ -52,6 +55,7 @@ impl Hands {
         let overtaken = CancellationToken::new();
         let (instance, generation) = (task.instance_id, task.generation);
         held.tasks.insert(key.clone(), Task { instance, generation, overtaken: overtaken.clone() });
+        self.changed.notify_one();
         Some(Hand { hands: self, key, turn, overtaken })
     }
 
@@ -70,6 +74,26 @@ impl Hands {
         }
     }
 
+    pub(crate) fn are_empty(&self) -> bool {
+        self.held().tasks.is_empty()
+    }
+
+    /// Until a task was taken or let go of. One waits at a time.
+    pub(crate) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// Until nothing was in hand for so long.
+    pub(crate) async fn quiet(&self, time: Duration) {
+        loop {
+            if !self.are_empty() {
+                self.changed().await;
+            } else if timeout(time, self.changed()).await.is_err() {
+                return;
+            }
+        }
+    }
+
     fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -78,5 +102,6 @@ impl Hands {
 impl Drop for Hand<'_> {
     fn drop(&mut self) {
         self.hands.held().tasks.remove(&self.key);
+        self.hands.changed.notify_one();
     }
 }

@@ -23,7 +23,7 @@ mod tail;
 mod update;
 mod watch;
 
-pub use agent::{Agent, AgentFault, KEEP_IMAGES, Settings};
+pub use agent::{Agent, AgentFault, KEEP_IMAGES, SPARE_NETWORKS, Settings};
 pub use contract::{Stage, hold_to_contract};
 pub use drivers::docker::{Docker, Subnet};
 pub use drivers::simulated::{Fault as SimulatedFault, Simulated};

@@ -16,9 +16,8 @@ use domain::StatusReason;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex as Turn, Semaphore};
 use tokio::task::JoinHandle;
-use uuid::Uuid;
 
 use self::forward::Way;
 use self::serve::serve;
@@ -39,17 +38,17 @@ pub(crate) struct Relay {
     issuer: String,
     client: Client,
     bodies: Arc<Semaphore>,
-    doors: Mutex<HashMap<Uuid, Door>>,
+    doors: Mutex<HashMap<Network, Door>>,
+    /// A launch and a look at what is there may come upon one network together.
+    opening: Turn<()>,
 }
 
-struct Door {
-    network: Network,
-    serving: JoinHandle<()>,
-}
+/// Somebody who listens.
+struct Door(JoinHandle<()>);
 
 impl Drop for Door {
     fn drop(&mut self) {
-        self.serving.abort();
+        self.0.abort();
     }
 }
 
@@ -62,17 +61,14 @@ impl Relay {
         let client = client.connect_timeout(REACHED_WITHIN).read_timeout(GOES_ON_WITHIN).build();
         let client = client.map_err(|error| broken(&error))?;
         let (issuer, bodies) = (identity.issuer.clone(), Arc::new(Semaphore::new(MOST_BODIES)));
-        Ok(Relay { platform, issuer, client, bodies, doors: Mutex::default() })
+        Ok(Relay { platform, issuer, client, bodies, doors: Mutex::default(), opening: Turn::default() })
     }
 
     /// Listens on the network, if it does not yet. Answers what a workload there must know.
-    pub(crate) async fn open(
-        &self,
-        instance: Uuid,
-        network: Network,
-    ) -> Result<BTreeMap<String, String>, DriverFault> {
+    pub(crate) async fn open(&self, network: Network) -> Result<BTreeMap<String, String>, DriverFault> {
         let address = SocketAddr::new(network.gateway, PORT);
-        if !self.is_open(instance, network) {
+        let _turn = self.opening.lock().await;
+        if !self.is_open(network) {
             let listener = TcpListener::bind(address).await.map_err(|error| {
                 let message = format!("the relay cannot listen on {address}: {error}");
                 DriverFault::new(StatusReason::PortUnavailable, message)
@@ -80,7 +76,7 @@ impl Relay {
             let (platform, client) = (self.platform.clone(), self.client.clone());
             let way = Way { network, platform, client, bodies: Arc::clone(&self.bodies) };
             let serving = tokio::spawn(serve(listener, Arc::new(way)));
-            self.doors().insert(instance, Door { network, serving });
+            self.doors().insert(network, Door(serving));
         }
         Ok(BTreeMap::from([
             ("GPUAAS_BASE_URL".to_owned(), format!("http://{address}")),
@@ -91,31 +87,28 @@ impl Relay {
     /// Listens on the networks that are there and on no others: after a restart workloads find their relay again.
     pub(crate) async fn follow<D: Driver>(&self, driver: &D) -> Result<(), DriverFault> {
         // A door that opens while the engine is asked is younger than its answer, and stays.
-        let known: Vec<Uuid> = self.doors().keys().copied().collect();
-        let networks = driver.networks().await?;
-        let gone = |instance: &Uuid, door: &Door| {
-            known.contains(instance) && !networks.contains(&(*instance, door.network))
-        };
-        self.doors().retain(|instance, door| !gone(instance, door));
-        self.open_all(networks).await
+        let known: Vec<Network> = self.doors().keys().copied().collect();
+        let there: Vec<Network> = driver.networks().await?.into_iter().map(|(_, network)| network).collect();
+        self.doors().retain(|network, _| !known.contains(network) || there.contains(network));
+        self.open_all(there).await
     }
 
     /// One that cannot be listened on keeps no other instance from the platform. Answers the first trouble.
-    async fn open_all(&self, networks: Vec<(Uuid, Network)>) -> Result<(), DriverFault> {
+    async fn open_all(&self, networks: Vec<Network>) -> Result<(), DriverFault> {
         let mut trouble = Ok(());
-        for (instance, network) in networks {
-            trouble = trouble.and(self.open(instance, network).await.map(drop));
+        for network in networks {
+            trouble = trouble.and(self.open(network).await.map(drop));
         }
         trouble
     }
 
-    fn is_open(&self, instance: Uuid, network: Network) -> bool {
+    fn is_open(&self, network: Network) -> bool {
         let mut doors = self.doors();
-        doors.retain(|_, door| !door.serving.is_finished());
-        doors.get(&instance).is_some_and(|door| door.network == network)
+        doors.retain(|_, door| !door.0.is_finished());
+        doors.contains_key(&network)
     }
 
-    fn doors(&self) -> MutexGuard<'_, HashMap<Uuid, Door>> {
+    fn doors(&self) -> MutexGuard<'_, HashMap<Network, Door>> {
         self.doors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -14,7 +14,9 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use agent::{Home, KEEP_IMAGES, Newcomer, Subnet, Supervisor, detect_inventory, enrol};
+use agent::{
+    Home, KEEP_IMAGES, Newcomer, SPARE_NETWORKS, Settings, Subnet, Supervisor, detect_inventory, enrol,
+};
 use clap::{Args, Subcommand, ValueEnum};
 use domain::Secret;
 use tracing::info;
@@ -26,6 +28,7 @@ use crate::stop::Stop;
 /// With the beat before it and the start after it, still within the minute after which a silent node is given up for lost.
 const TRIAL_SECONDS: u64 = 40;
 const DAY: u64 = 24 * 3600;
+const MOST_SPARE_NETWORKS: usize = 64;
 const KEEP_DAYS: u64 = KEEP_IMAGES.as_secs() / DAY;
 
 #[derive(Debug, Args)]
@@ -50,6 +53,9 @@ pub struct AgentArgs {
     /// The addresses from which instances get networks of their own; nothing else should be reached by them
     #[arg(long, value_name = "SUBNET", default_value_t = Subnet::POOL, global = true)]
     subnet_pool: Subnet,
+    /// How many networks are made ahead, so that whoever deploys need not wait for one
+    #[arg(long, value_name = "COUNT", default_value_t = SPARE_NETWORKS, value_parser = count_ahead, global = true)]
+    spare_networks: usize,
     /// How many days an image stays that no instance runs any more or may return to
     #[arg(long, value_name = "DAYS", default_value_t = KEEP_DAYS, value_parser = clap::value_parser!(u64).range(1..=3650), global = true)]
     keep_images_days: u64,
@@ -82,8 +88,7 @@ pub async fn run(args: &AgentArgs, settings: Vec<OsString>, format: Format) -> R
     match args.command {
         Some(AgentCommand::Doctor) => return doctor::run(&home, args.driver, docker, format).await,
         Some(AgentCommand::Work { trial }) => {
-            let keep_images = Duration::from_secs(args.keep_images_days * DAY);
-            return work::run(home, args.driver, docker, keep_images, trial).await;
+            return work::run(home, args.driver, docker, args.settings(), trial).await;
         }
         None => {}
     }
@@ -109,6 +114,11 @@ pub async fn run(args: &AgentArgs, settings: Vec<OsString>, format: Format) -> R
 }
 
 impl AgentArgs {
+    fn settings(&self) -> Settings {
+        let keep_images = Duration::from_secs(self.keep_images_days * DAY);
+        Settings { keep_images, spare_networks: self.spare_networks, ..work::usual() }
+    }
+
     /// The words with which the agent itself is started. They are a promise to other releases: what is added to them must be
     /// known to the programs that nodes may be asked to try.
     fn of_the_work(&self, settings: Vec<OsString>) -> Vec<OsString> {
@@ -121,6 +131,9 @@ impl AgentArgs {
         if self.subnet_pool != Subnet::POOL {
             words.extend(["--subnet-pool".into(), self.subnet_pool.to_string().into()]);
         }
+        if self.spare_networks != SPARE_NETWORKS {
+            words.extend(["--spare-networks".into(), self.spare_networks.to_string().into()]);
+        }
         if self.keep_images_days != KEEP_DAYS {
             words.extend(["--keep-images-days".into(), self.keep_images_days.to_string().into()]);
         }
@@ -128,6 +141,12 @@ impl AgentArgs {
         words.push("work".into());
         words
     }
+}
+
+/// More than anybody deploys at once would only use up addresses.
+fn count_ahead(given: &str) -> Result<usize, String> {
+    let count = given.parse().ok().filter(|count| *count <= MOST_SPARE_NETWORKS);
+    count.ok_or_else(|| format!("must be a number from 0 to {MOST_SPARE_NETWORKS}"))
 }
 
 /// Registers this machine's own key; answers the node's name.

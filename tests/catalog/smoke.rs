@@ -229,8 +229,8 @@ impl Driver for Answering {
         "docker"
     }
 
-    async fn network(&self, instance: Uuid) -> Result<Option<Network>, DriverFault> {
-        self.inner.network(instance).await
+    async fn network(&self, node: Uuid, workload: &Workload) -> Result<Option<Network>, DriverFault> {
+        self.inner.network(node, workload).await
     }
 
     async fn networks(&self) -> Result<Vec<(Uuid, Network)>, DriverFault> {

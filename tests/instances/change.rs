@@ -234,7 +234,7 @@ async fn a_real_upgrade_to_a_broken_image_is_not_noticed_and_a_rollback_needs_no
     let (once, twice) = (platform.decommission(id).await, platform.decommission(id).await);
     assert_eq!(once["status"], "decommissioned");
     assert_eq!(once["workflow"]["id"], twice["workflow"]["id"]);
-    assert_eq!(engine.leftovers(), Vec::<String>::new(), "nothing of ours remains");
+    assert_eq!(engine.leftovers(), Vec::<String>::new(), "nothing of the instance remains");
     assert_eq!(platform.held(id).await, Vec::<String>::new());
     agent.end().await;
     platform.end().await;

@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use agent::{Docker, RELAY_PORT};
+use agent::{Docker, RELAY_PORT, SPARE_NETWORKS};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -70,11 +70,18 @@ async fn a_container_reaches_the_public_api_through_its_relay_and_nothing_else_o
         "app_slug": "hello", "version": number, "display_name": "notebook", "packages": ["ipywidgets[test]~=8.1"],
         "placement_intent": { "allocation_id": allocation },
     });
+    while engine.reserve().len() < SPARE_NETWORKS {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
     let made = platform.create(body).await.with(202);
     platform.succeeds(id_of(&made["workflow"])).await;
     let id = id_of(&made);
     let (other, run) = platform.deploy_version(allocation, &number, 0).await;
     platform.succeeds(run).await;
+    for id in [id, other] {
+        let name = ["inspect", "--format", "{{.HostConfig.NetworkMode}}", &container(id)];
+        assert!(engine.docker(&name).unwrap().starts_with("gpuaas-spare-"), "it was made ahead");
+    }
 
     let relay = variable(&engine, id, "GPUAAS_BASE_URL");
     let schema = format!("{relay}/api/v1/apps/manifest-schema");
@@ -143,5 +150,6 @@ async fn a_container_reaches_the_public_api_through_its_relay_and_nothing_else_o
     assert_eq!(engine.leftovers(), Vec::<String>::new());
     assert!(!std::path::Path::new("/dev/shm/gpuaas").join(container(id)).exists(), "its files went with it");
     agent.end().await;
+    assert_eq!(engine.reserve(), Vec::<String>::new(), "nothing at all is left");
     platform.end().await;
 }

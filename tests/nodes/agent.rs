@@ -68,7 +68,7 @@ impl Line {
     }
 
     /// Gives it, and waits until the run that asked was woken by the answer.
-    async fn done(&self, node: Uuid, task: &Task, generation: i64) -> Outcome {
+    pub(super) async fn done(&self, node: Uuid, task: &Task, generation: i64) -> Outcome {
         let (run, id) = self.give(node, task, generation).await;
         assert_eq!(self.story.ends(run).await, RunState::Succeeded);
         result(&self.story.pool, id).await
@@ -93,7 +93,7 @@ pub(super) fn launch(engine: &agent::Stage, instance: Uuid, generation: i64) -> 
     Task::OciLaunch(Box::new(OciLaunch { workload: engine.workload(instance, generation) }))
 }
 
-fn removal(instance: Uuid, last: i64) -> Task {
+pub(super) fn removal(instance: Uuid, last: i64) -> Task {
     Task::OciRemove(Remove { instance_id: instance, generations: Generations::UpTo(last), for_good: true })
 }
 
@@ -232,7 +232,7 @@ async fn files_without_a_container_go_with_the_instance() {
     let driver = Docker::connect(&engine.host()).await.unwrap();
     let instance = Uuid::now_v7();
     let (told, _) = Told::new(CancellationToken::new());
-    driver.network(instance).await.unwrap();
+    driver.network(Uuid::nil(), &engine.stage.workload(instance, 1)).await.unwrap();
     for generation in [1, 2] {
         let mut workload = engine.stage.workload(instance, generation);
         workload.files = [("packages.json".to_owned(), "[]".to_owned())].into();
@@ -253,7 +253,8 @@ async fn a_node_has_networks_for_more_instances_than_dockers_own_pools() {
     let driver = Docker::connect(&engine.host()).await.unwrap();
     let instances: Vec<Uuid> = (0..40).map(|_| Uuid::now_v7()).collect();
     for instance in &instances {
-        let network = driver.network(*instance).await.unwrap().expect("a network");
+        let workload = engine.stage.workload(*instance, 1);
+        let network = driver.network(Uuid::nil(), &workload).await.unwrap().expect("a network");
         assert_eq!(network.prefix, 28);
     }
     for instance in instances {

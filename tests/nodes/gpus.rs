@@ -19,7 +19,7 @@ async fn an_engine_is_asked_for_the_gpus_of_an_instance_by_their_names() {
     let mut workload = engine.stage.workload(instance, 1);
     workload.gpus = vec!["GPU-5a".to_owned(), "GPU-7c".to_owned()];
     workload.resources.gpu_count = 2;
-    docker.network(instance).await.unwrap();
+    docker.network(Uuid::nil(), &workload).await.unwrap();
     let (told, _) = Told::new(CancellationToken::new());
     let fault = docker.launch(&workload, &Secrets::default(), &told).await.unwrap_err();
     assert!(fault.message.contains("could not select device driver"), "{fault}");

@@ -52,7 +52,7 @@ async fn an_engine_keeps_an_image_that_a_container_needs() {
     let workload = engine.stage.workload(instance, 1);
     let image = Image { registry: None, ..workload.image.clone() };
     let is_there = || engine.docker(&["image", "inspect", &image.reference()]).is_ok();
-    docker.network(instance).await.unwrap();
+    docker.network(Uuid::nil(), &workload).await.unwrap();
     let (told, _) = Told::new(CancellationToken::new());
     docker.launch(&workload, &Secrets::default(), &told).await.unwrap();
     assert_eq!((docker.remove_image(&image).await, is_there()), (Ok(false), true));

@@ -65,7 +65,9 @@ async fn five_commands_lead_to_an_app_as_the_page_shows_it() {
     let said =
         Shell::new(&folder.0, &dev).on_pipe(&(script + "wait\ngpuaas receipt hello\ngpuaas down hello-2\n"));
     assert!(said.contains("hello-2"), "{said}");
-    assert_eq!(engine.leftovers(), Vec::<String>::new(), "nothing of ours is left");
+    assert_eq!(engine.leftovers(), Vec::<String>::new(), "nothing of any instance is left");
+    dev.stop();
+    assert_eq!(engine.reserve(), Vec::<String>::new(), "nothing at all is");
 }
 
 /// The page leaves it to its reader to choose one.

@@ -53,7 +53,9 @@ async fn the_quickstart_works_as_it_is_written() {
         assert!(records.iter().all(|record| record[field].is_string()), "{field}: {:#}", shell.answer);
     }
     shell.step("Step 10");
-    assert_eq!(engine.leftovers(), Vec::<String>::new(), "nothing of ours is left");
+    assert_eq!(engine.leftovers(), Vec::<String>::new(), "nothing of any instance is left");
+    dev.stop();
+    assert_eq!(engine.reserve(), Vec::<String>::new(), "nothing at all is");
 }
 
 /// Asks an address again and again, and counts when nobody answers.

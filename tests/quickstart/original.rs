@@ -13,7 +13,7 @@ const ORIGINAL: &str = include_str!("original.txt");
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_quickstart_that_the_product_began_with_works_word_for_word() {
-    let Beginning { engine, folder: _folder, dev: _dev, mut shell } = Beginning::new().await;
+    let Beginning { engine, folder: _folder, dev, mut shell } = Beginning::new().await;
     for once in ["REQUEST_ID", "IDEMPOTENCY_KEY"] {
         shell.variables.insert(once.to_owned(), uuid::Uuid::now_v7().to_string());
     }
@@ -58,7 +58,9 @@ async fn the_quickstart_that_the_product_began_with_works_word_for_word() {
     }
     shell.run(&decommission);
     shell.until(&instance, |now| now["status"] == "decommissioned");
-    assert_eq!(engine.leftovers(), Vec::<String>::new(), "nothing of ours is left");
+    assert_eq!(engine.leftovers(), Vec::<String>::new(), "nothing of any instance is left");
+    dev.stop();
+    assert_eq!(engine.reserve(), Vec::<String>::new(), "nothing at all is");
 }
 
 /// Every command of a step.

@@ -43,17 +43,37 @@ impl Engine {
         format!("unix://{}/docker.sock", self.folder.display())
     }
 
-    /// What the engine has of ours, by Docker's own client: containers, networks and volumes, by name. What it does not say is
-    /// not taken for nothing.
+    /// What the engine has of instances, by Docker's own client: containers, networks and volumes, by name. What it does not say
+    /// is not taken for nothing.
     pub fn leftovers(&self) -> Vec<String> {
-        let containers =
-            self.docker(&["ps", "-a", "--filter", "label=gpuaas.instance", "--format", "{{.Names}}"]);
-        let networks =
-            self.docker(&["network", "ls", "--filter", "label=gpuaas.instance", "--format", "{{.Name}}"]);
-        let volumes =
-            self.docker(&["volume", "ls", "--filter", "label=gpuaas.instance", "--format", "{{.Name}}"]);
-        let all = [containers, networks, volumes].map(|names| names.expect("docker says what is left"));
-        let names = all.join("\n");
+        let containers = self.labelled(&["ps", "-a"], "gpuaas.instance", "{{.Names}}");
+        let networks = self.labelled(&["network", "ls"], "gpuaas.instance", "{{.Name}}");
+        let volumes = self.labelled(&["volume", "ls"], "gpuaas.instance", "{{.Name}}");
+        let (_, taken) = self.spares();
+        [containers, networks, taken, volumes].concat()
+    }
+
+    /// The networks that were made ahead and that no container is on, by name.
+    pub fn reserve(&self) -> Vec<String> {
+        self.spares().0
+    }
+
+    /// Those in reserve, and those that containers name, whether they run or not.
+    fn spares(&self) -> (Vec<String>, Vec<String>) {
+        let mut all = self.labelled(&["network", "ls"], "gpuaas.spare", "{{.Name}}");
+        all.sort();
+        let containers = self.docker(&["ps", "-aq"]).expect("docker says what is left");
+        let look = ["inspect", "--format", "{{.HostConfig.NetworkMode}}"];
+        let look: Vec<&str> = look.into_iter().chain(containers.lines()).collect();
+        let named = if containers.is_empty() { Ok(String::new()) } else { self.docker(&look) };
+        let named = named.expect("docker says who is where");
+        all.into_iter().partition(|network| !named.lines().any(|name| name == network))
+    }
+
+    fn labelled(&self, list: &[&str], label: &str, format: &str) -> Vec<String> {
+        let filter = format!("label={label}");
+        let names = self.docker(&[list, &["--filter", &filter, "--format", format]].concat());
+        let names = names.expect("docker says what is left");
         names.lines().filter(|name| !name.is_empty()).map(str::to_owned).collect()
     }
 
@@ -198,6 +218,8 @@ impl Drop for Engine {
         for id in ids.lines() {
             let _ = self.docker(&["rm", "-f", id]);
         }
+        // Bridges are the machine's, and would outlive the engine.
+        let _ = self.docker(&["network", "prune", "--force"]);
         let _ = Command::new("kill").arg(self.process.id().to_string()).status();
         let _ = self.process.wait();
         let _ = fs::remove_dir_all(&self.folder);

@@ -6,6 +6,9 @@ use std::time::Duration;
 /// Two weeks: as long as people remember what they ran.
 pub const KEEP_IMAGES: Duration = Duration::from_secs(14 * 24 * 3600);
 
+/// One instance is deployed, and another before there was time to make more.
+pub const SPARE_NETWORKS: usize = 2;
+
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub agent_version: String,
@@ -23,6 +26,8 @@ pub struct Settings {
     pub people: PathBuf,
     /// How long an image stays that nothing needs any more.
     pub keep_images: Duration,
+    /// So many networks are made ahead of the instances that take them.
+    pub spare_networks: usize,
 }
 
 impl Settings {
@@ -36,6 +41,7 @@ impl Settings {
             program: None,
             people: PathBuf::from("/etc/passwd"),
             keep_images: KEEP_IMAGES,
+            spare_networks: SPARE_NETWORKS,
         }
     }
 }

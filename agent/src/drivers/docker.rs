@@ -3,8 +3,10 @@
 
 mod create;
 mod logs;
+mod look;
 mod networks;
 mod pull;
+mod remove;
 mod scratch;
 mod subnets;
 mod volumes;
@@ -12,13 +14,14 @@ mod volumes;
 pub use subnets::Subnet;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
 
 use bollard::Docker as Client;
 use bollard::errors::Error;
 use bollard::models::{ContainerSummary, ContainerSummaryStateEnum, PortBinding as Binding};
 use bollard::query_parameters::{
-    CreateContainerOptionsBuilder, ListContainersOptionsBuilder, RemoveContainerOptionsBuilder,
-    RemoveImageOptions, StatsOptionsBuilder, StopContainerOptionsBuilder,
+    CreateContainerOptionsBuilder, ListContainersOptionsBuilder, RemoveImageOptions, StatsOptionsBuilder,
+    StopContainerOptionsBuilder,
 };
 use chrono::{DateTime, Utc};
 use domain::StatusReason;
@@ -37,6 +40,7 @@ const STOP_SECONDS: i32 = 10;
 pub struct Docker {
     client: Client,
     pool: Subnet,
+    taken: Arc<Mutex<networks::Taken>>,
 }
 
 impl Docker {
@@ -45,7 +49,7 @@ impl Docker {
         let client =
             Client::connect_with_host(host).map_err(|error| fault("connect to the engine", &error))?;
         let client = client.negotiate_version().await.map_err(|error| fault("talk to the engine", &error))?;
-        Ok(Docker { client, pool: Subnet::POOL })
+        Ok(Docker { client, pool: Subnet::POOL, taken: Arc::default() })
     }
 
     /// Where the networks of instances are from now on.
@@ -71,7 +75,8 @@ impl Docker {
     async fn ensure_container(&self, workload: &Workload, secrets: &Secrets) -> Result<(), DriverFault> {
         let name = workload.container_name();
         let options = CreateContainerOptionsBuilder::default().name(&name).build();
-        match self.client.create_container(Some(options), create::body(workload, secrets)).await {
+        let body = create::body(workload, secrets, self.joined(workload.instance_id));
+        match self.client.create_container(Some(options), body).await {
             Ok(_) => Ok(()),
             Err(error) if status(&error) == Some(409) => Ok(()),
             Err(error) => Err(fault("make the container", &error)),
@@ -90,17 +95,15 @@ impl Docker {
 
     async fn containers(&self, instance: Option<Uuid>) -> Result<Vec<ContainerSummary>, DriverFault> {
         let label = instance.map_or_else(|| INSTANCE.to_owned(), |instance| format!("{INSTANCE}={instance}"));
-        let filters = HashMap::from([("label", vec![label.as_str()])]);
-        let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
-        self.client.list_containers(Some(options)).await.map_err(|error| fault("list the containers", &error))
+        self.list_containers(Some(&label)).await
     }
 
-    async fn remove_one(&self, name: &str) -> Result<(), DriverFault> {
-        let stop = StopContainerOptionsBuilder::default().t(STOP_SECONDS).build();
-        gone_is_well(self.client.stop_container(name, Some(stop)).await, "stop the container")?;
-        let remove = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
-        gone_is_well(self.client.remove_container(name, Some(remove)).await, "remove the container")?;
-        scratch::remove(name).map_err(|error| disk("remove the container's files", &error))
+    /// Running or not; everybody's unless a label is named.
+    async fn list_containers(&self, label: Option<&str>) -> Result<Vec<ContainerSummary>, DriverFault> {
+        let filters: HashMap<&str, Vec<&str>> =
+            label.map(|label| ("label", vec![label])).into_iter().collect();
+        let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
+        self.client.list_containers(Some(options)).await.map_err(|error| fault("list the containers", &error))
     }
 }
 
@@ -109,12 +112,17 @@ impl Driver for Docker {
         "docker"
     }
 
-    async fn network(&self, instance: Uuid) -> Result<Option<Network>, DriverFault> {
-        self.ensure_network(instance).await.map(Some)
+    async fn network(&self, node: Uuid, workload: &Workload) -> Result<Option<Network>, DriverFault> {
+        self.ensure_network(node, workload).await.map(Some)
     }
 
     async fn networks(&self) -> Result<Vec<(Uuid, Network)>, DriverFault> {
-        Ok(self.labelled(None).await?.iter().filter_map(networks::read).collect())
+        let owned = self.owned(&self.look().await?).into_iter();
+        Ok(owned.filter_map(|(whose, network)| Some((whose, networks::read(&network)?))).collect())
+    }
+
+    async fn stock(&self, node: Uuid, wanted: usize) -> Result<bool, DriverFault> {
+        self.step_to_reserve(node, wanted).await
     }
 
     async fn launch(
@@ -174,24 +182,7 @@ impl Driver for Docker {
         generations: Generations,
         for_good: bool,
     ) -> Result<Vec<String>, DriverFault> {
-        let mut gone = Vec::new();
-        for seen in self.containers(Some(instance)).await?.iter().filter_map(seen) {
-            if generations.contain(seen.generation) {
-                self.remove_one(&seen.name).await?;
-                gone.push(seen.name);
-            }
-        }
-        let swept = scratch::sweep(instance, generations, for_good);
-        gone.extend(swept.map_err(|error| disk("remove the container's files", &error))?);
-        if for_good {
-            for network in self.labelled(Some(instance)).await?.into_iter().filter_map(|network| network.name)
-            {
-                gone_is_well(self.client.remove_network(&network).await, "remove the network")?;
-                gone.push(network);
-            }
-            gone.extend(self.remove_volumes(instance).await?);
-        }
-        Ok(gone)
+        self.take_away(instance, generations, for_good).await
     }
 
     async fn seen(&self) -> Result<Vec<Seen>, DriverFault> {
@@ -221,9 +212,9 @@ impl Driver for Docker {
     }
 
     async fn leftovers(&self, instance: Uuid) -> Result<Vec<String>, DriverFault> {
-        let networks = self.labelled(Some(instance)).await?;
+        let networks = self.owned(&self.look().await?).into_iter().filter(|(whose, _)| *whose == instance);
         let volumes = self.volumes(instance).await?;
-        let networks = networks.into_iter().filter_map(|network| network.name);
+        let networks = networks.filter_map(|(_, network)| network.name);
         let files = scratch::of(instance).map_err(|error| disk("look at the container's files", &error))?;
         Ok(networks.chain(files).chain(volumes).collect())
     }

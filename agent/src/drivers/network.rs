@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Network {
     /// The node's own address.
     pub gateway: IpAddr,

@@ -204,7 +204,7 @@ impl Driver for Simulated {
         "simulated"
     }
 
-    async fn network(&self, _: Uuid) -> Result<Option<Network>, DriverFault> {
+    async fn network(&self, _: Uuid, _: &Workload) -> Result<Option<Network>, DriverFault> {
         Ok(None)
     }
 

@@ -3,6 +3,7 @@ use std::net::Ipv4Addr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+use uuid::Uuid;
 
 use super::serve::MOST_CONVERSATIONS;
 use super::*;
@@ -41,7 +42,7 @@ async fn asks(stream: &mut TcpStream) -> String {
 async fn a_network_that_cannot_be_listened_on_keeps_no_other_from_the_platform() {
     let relay = relay();
     let nowhere = Network { gateway: Ipv4Addr::new(203, 0, 113, 1).into(), prefix: 24 };
-    let opened = relay.open_all(vec![(Uuid::from_u128(1), nowhere), (Uuid::from_u128(2), network(1))]).await;
+    let opened = relay.open_all(vec![nowhere, network(1)]).await;
     assert!(opened.is_err(), "the trouble is told");
     assert!(asks(&mut connected(network(1)).await).await.starts_with("HTTP/1.1 404"));
 }
@@ -49,7 +50,7 @@ async fn a_network_that_cannot_be_listened_on_keeps_no_other_from_the_platform()
 #[tokio::test]
 async fn an_instance_that_holds_on_to_connections_gets_no_more_than_its_share() {
     let relay = relay();
-    relay.open(Uuid::from_u128(3), network(2)).await.unwrap();
+    relay.open(network(2)).await.unwrap();
     let mut idle = Vec::new();
     for _ in 0..MOST_CONVERSATIONS {
         idle.push(connected(network(2)).await);

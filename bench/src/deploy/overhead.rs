@@ -1,6 +1,7 @@
 //! One instance: from the call that creates it to the answer that it runs, with its image on the node. Beside it `docker run`
 //! of the same image, and the same questions until it is healthy: bare, which shares a network with everything else, and on a
-//! network of its own, as every instance has one. The three take turns.
+//! network of its own, as every instance has one. The three take turns, and none begins before the node has as many networks in
+//! reserve as it keeps: making one would slow down whoever is measured meanwhile.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -23,11 +24,14 @@ const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// The port that hello listens on.
 const PORT: u16 = 8080;
+/// So many networks a node keeps in reserve, unless it is told otherwise. With all of them there it makes no more.
+const RESERVE: usize = 2;
 
 pub(super) async fn measure(docker_host: &str, image: &Path, rounds: usize) -> Result<Vec<Figure>, Failure> {
     let platform = Dev::start(docker_host, image).await?;
     let docker = Docker { host: docker_host.to_owned() };
     // The image comes to the node, and everybody gets used to everything.
+    docker.until_stocked().await?;
     let (first, _) = platform.deploy().await?;
     let image = docker.image_of(first).await?;
     platform.decommission(first).await?;
@@ -35,7 +39,11 @@ pub(super) async fn measure(docker_host: &str, image: &Path, rounds: usize) -> R
     docker.run_apart(&image).await?;
     let (mut ours, mut bare, mut apart) = (Vec::new(), Vec::new(), Vec::new());
     for round in 1..=rounds {
-        let (shared, own) = (docker.run(&image).await?, docker.run_apart(&image).await?);
+        docker.until_stocked().await?;
+        let shared = docker.run(&image).await?;
+        docker.until_stocked().await?;
+        let own = docker.run_apart(&image).await?;
+        docker.until_stocked().await?;
         let (id, took) = platform.deploy().await?;
         platform.decommission(id).await?;
         say(&format!(
@@ -205,6 +213,20 @@ impl Docker {
         let took = began.elapsed().as_secs_f64() * 1e3;
         self.say(&["rm", "--force", &id]).await?;
         healthy.map(|()| took)
+    }
+
+    /// Until the node's reserve is full. Nothing is deployed, so nothing that was made ahead is somebody's.
+    async fn until_stocked(&self) -> Result<(), Failure> {
+        let deadline = Instant::now() + PATIENCE;
+        while self.say(&["network", "ls", "--quiet", "--filter", "label=gpuaas.spare"]).await?.lines().count()
+            < RESERVE
+        {
+            if Instant::now() > deadline {
+                return Err(Failure::Patience("the node has networks in reserve".into()));
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+        Ok(())
     }
 
     /// What an instance's container runs, as this engine calls it.

@@ -26,7 +26,7 @@ pub async fn run(
     home: Home,
     driver: Choice,
     docker: DockerAt<'_>,
-    keep_images: Duration,
+    settings: Settings,
     trial: bool,
 ) -> Result<(), Failure> {
     let stop = Stop::on_signals().map_err(Failure::server)?.asked;
@@ -39,7 +39,7 @@ pub async fn run(
     };
     // By its true name: whether a program runs already is asked of where it is.
     let program = std::env::current_exe().and_then(std::fs::canonicalize).map_err(Failure::server)?;
-    let settings = Settings { program: Some(program), keep_images, ..usual() };
+    let settings = Settings { program: Some(program), ..settings };
     begin(home, driver, settings, trial, stop).await
 }
 
@@ -48,7 +48,7 @@ pub async fn serve(home: Home, driver: AnyDriver, stop: CancellationToken) -> Re
     begin(home, driver, usual(), None, stop).await
 }
 
-fn usual() -> Settings {
+pub(super) fn usual() -> Settings {
     Settings::new(env!("CARGO_PKG_VERSION"))
 }
 

@@ -13,7 +13,8 @@ use super::{scratch, volumes};
 
 const GIB: i64 = 1 << 30;
 
-pub(super) fn body(workload: &Workload, secrets: &Secrets) -> ContainerCreateBody {
+/// The container is on this network and no other.
+pub(super) fn body(workload: &Workload, secrets: &Secrets, network: String) -> ContainerCreateBody {
     let env = workload.env.iter().chain(&secrets.env).map(|(name, value)| format!("{name}={value}"));
     ContainerCreateBody {
         image: Some(workload.image.reference()),
@@ -22,8 +23,8 @@ pub(super) fn body(workload: &Workload, secrets: &Secrets) -> ContainerCreateBod
         user: Some(container::USER.to_owned()),
         labels: Some(labels(workload)),
         exposed_ports: Some(workload.ports.iter().map(|port| format!("{}/tcp", port.container)).collect()),
-        host_config: Some(host_config(workload)),
-        networking_config: Some(networking(workload)),
+        host_config: Some(host_config(workload, network.clone())),
+        networking_config: Some(networking(workload, network)),
         ..ContainerCreateBody::default()
     }
 }
@@ -59,14 +60,13 @@ fn compose_labels(workload: &Workload) -> HashMap<String, String> {
 }
 
 /// Members find each other by name, on their own network alone.
-fn networking(workload: &Workload) -> NetworkingConfig {
+fn networking(workload: &Workload, network: String) -> NetworkingConfig {
     let named =
         EndpointSettings { aliases: Some(vec![workload.member.clone()]), ..EndpointSettings::default() };
-    let network = Workload::network_name(workload.instance_id);
     NetworkingConfig { endpoints_config: Some(HashMap::from([(network, named)])) }
 }
 
-fn host_config(workload: &Workload) -> HostConfig {
+fn host_config(workload: &Workload, network: String) -> HostConfig {
     let resources = workload.resources;
     let memory = i64::from(resources.memory_gib) * GIB;
     HostConfig {
@@ -77,7 +77,7 @@ fn host_config(workload: &Workload) -> HostConfig {
         tmpfs: Some(HashMap::from([("/tmp".to_owned(), "rw,nosuid,nodev,size=256m".to_owned())])),
         mounts: mounts(workload),
         shm_size: workload.shared_memory_gib.map(|gib| i64::from(gib) * GIB),
-        network_mode: Some(Workload::network_name(workload.instance_id)),
+        network_mode: Some(network),
         port_bindings: Some(bindings(workload)),
         memory: Some(memory),
         // Equal to memory: no swap.
@@ -137,7 +137,11 @@ mod tests {
         let mut workload = stage.workload(Uuid::nil(), 3);
         workload.gpus = gpus.iter().map(|gpu| (*gpu).to_owned()).collect();
         workload.resources.gpu_count = 2;
-        body(&workload, &Secrets::default())
+        on_network(&workload)
+    }
+
+    fn on_network(workload: &Workload) -> ContainerCreateBody {
+        body(workload, &Secrets::default(), "its-own".to_owned())
     }
 
     #[test]
@@ -158,7 +162,7 @@ mod tests {
         let stage = Stage { digest: format!("sha256:{}", "a".repeat(64)), port: 8080 };
         let mut workload = stage.workload(Uuid::nil(), 3);
         workload.files.insert(Workload::PACKAGES.to_owned(), "[]".to_owned());
-        let mounts = body(&workload, &Secrets::default()).host_config.unwrap().mounts.unwrap();
+        let mounts = on_network(&workload).host_config.unwrap().mounts.unwrap();
         let [mount] = mounts.as_slice() else { panic!("{mounts:?}") };
         assert_eq!((mount.target.as_deref(), mount.read_only), (Some("/run/gpuaas"), Some(true)));
         let own = format!("/dev/shm/gpuaas/{}", workload.container_name());
@@ -172,11 +176,12 @@ mod tests {
         assert!(asked(&[]).labels.unwrap().keys().all(|name| !name.starts_with("com.docker.compose")));
         (workload.member, workload.stack) = ("server".to_owned(), Some("hash".to_owned()));
         (workload.scratch, workload.shared_memory_gib) = (vec!["/cache".to_owned()], Some(2));
-        let asked = body(&workload, &Secrets::default());
+        let asked = on_network(&workload);
         let labels = asked.labels.unwrap();
         assert_eq!(labels["com.docker.compose.project"], Workload::network_name(Uuid::nil()));
         assert_eq!(labels["com.docker.compose.service"], "server");
         let host = asked.host_config.unwrap();
+        assert_eq!(host.network_mode.as_deref(), Some("its-own"));
         assert_eq!(host.shm_size, Some(2 * GIB));
         let mounts = host.mounts.unwrap();
         let [mount] = mounts.as_slice() else { panic!("{mounts:?}") };
@@ -185,7 +190,7 @@ mod tests {
             (Some(bollard::models::MountType::VOLUME), Some("/cache"))
         );
         let endpoints = asked.networking_config.unwrap().endpoints_config.unwrap();
-        assert_eq!(endpoints[&Workload::network_name(Uuid::nil())].aliases, Some(vec!["server".to_owned()]));
+        assert_eq!(endpoints["its-own"].aliases, Some(vec!["server".to_owned()]));
     }
 
     #[test]
