@@ -3,6 +3,7 @@
 mod berths;
 mod fairness;
 mod ferries;
+mod held;
 mod history;
 mod kill;
 mod misbehaviour;

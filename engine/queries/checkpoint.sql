@@ -26,12 +26,13 @@ with clock as materialized (
     from unnest(
         $1::uuid[], $2::bigint[], $4::int[], $5::uuid[], $6::timestamptz[], $7::bool[], $8::text[], $9::text[], $10::text[],
         $11::text[], $12::bool[], $13::bool[], $14::timestamptz[], $15::text[], $16::text[], $17::int[], $18::bool[],
-        $19::text[], $20::text[], $21::bool[], $22::bool[], $23::text[], $24::text[], $25::text[]
+        $19::text[], $20::text[], $21::bool[], $22::bool[], $23::text[], $24::text[], $25::text[], $26::bool[]
     ) as m (id, epoch, seq, token, deadline_at, progress, correlation_id, trace_id, events, state, turned, release, wake_at,
-            cause, detail, seen, pivot, output, error, finish, clears_request, failures, taken, job)
+            cause, detail, seen, pivot, output, error, finish, clears_request, failures, taken, job, heeds_cancel)
     cross join clock
     where r.id = m.id and r.epoch = m.epoch and r.owner is not distinct from $3
       and (m.seen is null or m.seen = r.signals)
+      and not (m.heeds_cancel and r.request is not distinct from 'cancel')
     returning r.id, r.request, r.signals, m.epoch, m.seq, m.token, m.deadline_at, m.progress, m.correlation_id, m.trace_id,
               m.events, m.failures, m.taken, m.job, clock.now
 ), written as (

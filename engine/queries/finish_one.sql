@@ -19,7 +19,7 @@ with moved as (
         succeeds_holder = false,
         finished_at = clock.now
     from (select engine.now() as now) clock
-    where id = $1 and epoch = $2 and owner = $3
+    where id = $1 and epoch = $2 and owner = $3 and not ($15 and request is not distinct from 'cancel')
     returning id, signals, updated_at
 ), written as (
     insert into engine.journal (run_id, seq, epoch, worker, token, at, deadline_at, progress, correlation_id, trace_id, events)

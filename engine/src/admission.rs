@@ -252,14 +252,16 @@ pub(crate) async fn admit_or_ready(
 }
 
 /// Gives each of these runs a job, unless it has one already. One that waits for its target goes only backwards: forwards it
-/// would meet the holder.
+/// would meet the holder. One whose row somebody holds has its turn another time, and keeps nobody from theirs.
 async fn queue(conn: &mut PgConnection, runs: &[Uuid]) -> sqlx::Result<u64> {
     let jobs: Vec<String> = runs.iter().map(|_| new_job()).collect();
     let done = sqlx::query!(
         r#"
-        with admitted as (
+        with free as materialized (
+            select id from engine.run where id = any($1) order by id for update skip locked
+        ), admitted as (
             update engine.run r set queued_job = a.job, queued_at = engine.now(), wake_at = null
-            from unnest($1::uuid[], $2::text[]) as a (id, job)
+            from unnest($1::uuid[], $2::text[]) as a (id, job) join free on free.id = a.id
             where r.id = a.id and r.queued_job is null and r.owner is null and r.finished_at is null
               and r.state <> 'stuck' and (r.state <> 'paused' or r.wake_at is not null)
               and (not r.succeeds_holder or r.unwinding)

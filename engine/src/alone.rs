@@ -13,8 +13,9 @@ use uuid::Uuid;
 use crate::checkpoint::{self, Checkpoint, Entries, Moved, is_fence};
 use crate::committer::Verdict;
 use crate::core::Core;
-use crate::database::{is_contention, is_outage};
+use crate::database::{is_contention, is_locked, is_outage};
 use crate::fault::Fault;
+use crate::held;
 
 pub(crate) enum Alone {
     /// Both are committed; these are the journal rows the effect added.
@@ -30,6 +31,8 @@ pub(crate) enum Alone {
 /// One try that did not settle the matter.
 enum Unsettled {
     Again,
+    /// Somebody holds what it needs. If that is the run's row alone, it says nothing of the database.
+    Locked,
     CommitUnknown(Box<Checkpoint>, Entries, sqlx::Error),
 }
 
@@ -54,7 +57,11 @@ pub(crate) async fn write(core: &Core, template: &Checkpoint, together: &dyn Tog
             Err(unsettled) => unsettled,
         };
         // Only from the first trouble on: how long the effect itself takes says nothing of the database.
-        unanswered.get_or_insert_with(|| core.engine.stats.write_begins());
+        if matches!(unsettled, Unsettled::Locked) && held::is_held(&core.engine.db.drives, core.run).await {
+            unanswered = None;
+        } else {
+            unanswered.get_or_insert_with(|| core.engine.stats.write_begins());
+        }
         if let Unsettled::CommitUnknown(checkpoint, added, error) = unsettled {
             warn!(%error, run = %core.run, "a commit's answer was lost; reading it back");
             match read_back(core, checkpoint.seq, checkpoint.token).await {
@@ -80,9 +87,10 @@ async fn attempt(core: &Core, template: &Checkpoint, together: &dyn Together) ->
     // Each try has a token of its own: reading back must not mistake an earlier one for this.
     let mut checkpoint = Checkpoint { token: Uuid::new_v4(), ..template.clone() };
     checkpoint.entries.add(&added);
-    let moved = match checkpoint::write(&mut tx, core.owner, &[&checkpoint]).await {
+    let moved = match core.engine.db.in_time(checkpoint::write(&mut tx, core.owner, &[&checkpoint])).await {
         Ok(mut moved) => moved.remove(&core.run),
         Err(error) if is_fence(&error) => None,
+        Err(error) if is_locked(&error) => return Err(Unsettled::Locked),
         Err(error) if is_contention(&error) || is_outage(&error) => return Err(Unsettled::Again),
         Err(error) => return Ok(Alone::Verdict(Verdict::Refused(error.to_string()))),
     };
@@ -90,8 +98,9 @@ async fn attempt(core: &Core, template: &Checkpoint, together: &dyn Together) ->
         drop(tx);
         return Ok(Alone::Verdict(why_unmoved(core, &checkpoint).await));
     };
-    match together.after(&mut tx).await {
+    match core.engine.db.in_time(together.after(&mut tx)).await {
         Ok(()) => {}
+        Err(error) if is_locked(&error) => return Err(Unsettled::Locked),
         Err(error) if is_contention(&error) || is_outage(&error) => return Err(Unsettled::Again),
         Err(error) => return Ok(Alone::Verdict(Verdict::Refused(error.to_string()))),
     }
@@ -106,8 +115,9 @@ async fn attempt(core: &Core, template: &Checkpoint, together: &dyn Together) ->
 
 /// `Some(Some)` it is there, `Some(None)` it is certainly not, `None` the incarnation ended first.
 pub(crate) async fn read_back(core: &Core, seq: i32, token: Uuid) -> Option<Option<Moved>> {
-    let _unanswered = core.engine.stats.write_begins();
+    let mut unanswered = None;
     loop {
+        unanswered.get_or_insert_with(|| core.engine.stats.write_begins());
         let row = async {
             let mut tx = core.engine.db.drives.begin().await?;
             // The lock waits for any older backend to end; what it wrote is there for the second statement.
@@ -125,9 +135,12 @@ pub(crate) async fn read_back(core: &Core, seq: i32, token: Uuid) -> Option<Opti
             tx.commit().await?;
             Ok::<_, sqlx::Error>(row.filter(|_| there == Some(token)))
         };
-        match row.await {
+        match core.engine.db.in_time(row).await {
             Ok(mine) => return Some(mine.map(|r| Moved { request: r.request, signals: r.signals })),
             Err(_) if core.reins.ended() => return None,
+            Err(error) if is_locked(&error) && held::is_held(&core.engine.db.drives, core.run).await => {
+                unanswered = None;
+            }
             Err(_) => tokio::time::sleep(Duration::from_millis(200)).await,
         }
     }
@@ -136,19 +149,17 @@ pub(crate) async fn read_back(core: &Core, seq: i32, token: Uuid) -> Option<Opti
 async fn why_unmoved(core: &Core, checkpoint: &Checkpoint) -> Verdict {
     let row = async {
         let mut session = core.engine.db.drives.session().await?;
-        let row = sqlx::query!("select epoch, owner, signals from engine.run where id = $1", core.run)
-            .fetch_optional(&mut *session)
-            .await?;
+        let row =
+            sqlx::query!("select epoch, owner, request, signals from engine.run where id = $1", core.run)
+                .fetch_optional(&mut *session)
+                .await?;
         session.commit().await?;
         Ok::<_, sqlx::Error>(row)
     };
-    match row.await {
-        Ok(Some(r))
-            if r.epoch == checkpoint.epoch
-                && r.owner == Some(core.owner)
-                && checkpoint.seen.is_some_and(|seen| seen != r.signals) =>
-        {
-            Verdict::SignalsMoved
+    match core.engine.db.in_time(row).await {
+        Ok(Some(r)) if r.epoch == checkpoint.epoch && r.owner == Some(core.owner) => {
+            let stands = Moved { request: r.request, signals: r.signals };
+            if stands.came_before(checkpoint) { Verdict::LookAgain } else { Verdict::Fenced }
         }
         _ => Verdict::Fenced,
     }

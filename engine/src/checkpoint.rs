@@ -1,7 +1,8 @@
 //! A checkpoint is one guarded write: "step N done" and "step N+1 intended" together, or a run coming to rest.
 //!
 //! The guard is (owner, epoch) on the run's row, the position in the journal and, when the run goes to rest on a signal or
-//! gives up waiting for it, the number of signals it had seen. A guard that does not hold means the driver lost the run and must stop at once.
+//! gives up waiting for it, the number of signals it had seen; a run that succeeds was not asked to cancel. A guard that does not
+//! hold means the driver lost the run and must stop at once, or that it must look again.
 
 mod batch;
 mod one;
@@ -26,6 +27,8 @@ pub(crate) struct Checkpoint {
     pub(crate) fate: Fate,
     /// Write only if no signal came since the driver looked: how many there were.
     pub(crate) seen: Option<i32>,
+    /// Write only if nobody asked for a cancel: this is the end, and the last chance to obey.
+    pub(crate) heeds_cancel: bool,
     pub(crate) pivot: bool,
     /// When the step begun here counts as lost.
     pub(crate) deadline_at: Option<DateTime<Utc>>,
@@ -99,6 +102,14 @@ pub(crate) struct Moved {
     pub(crate) signals: i32,
 }
 
+impl Moved {
+    /// Whether a run that stands so must look again before this may be written.
+    pub(crate) fn came_before(&self, checkpoint: &Checkpoint) -> bool {
+        let signalled = checkpoint.seen.is_some_and(|seen| seen != self.signals);
+        signalled || (checkpoint.heeds_cancel && self.request.as_deref() == Some("cancel"))
+    }
+}
+
 impl Checkpoint {
     /// Did the run get further? A claim that changes nothing is counted, so that a crash loop is noticed.
     fn is_progress(&self) -> bool {
@@ -119,7 +130,12 @@ impl Checkpoint {
             Fate::Finish { state, output, error }
                 if self.job.is_none() && self.seen.is_none() && failures.is_empty() && taken.is_empty() =>
             {
-                Some(one::End { state: *state, output: output.as_deref(), error: error.as_deref() })
+                Some(one::End {
+                    state: *state,
+                    output: output.as_deref(),
+                    error: error.as_deref(),
+                    heeds_cancel: self.heeds_cancel,
+                })
             }
             _ => None,
         }

@@ -2,8 +2,10 @@
 //! the commit its row is in. There is no delay timer: a lane takes what is queued, so a lone run pays one commit per
 //! step and a thousand runs share each.
 //!
-//! A lane never guesses. Contention is retried; a refused batch is split until the one bad row stands alone; after a
-//! lost connection the rows are read again under lock, and the random token of each checkpoint tells whether it is there.
+//! A lane never guesses. Contention is retried; a run whose row somebody holds waits apart from the others (`locked`); a
+//! refused batch is split until the one bad row stands alone; after a lost connection the rows are read again under lock, and the random token of each checkpoint tells whether it is there.
+
+mod locked;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +19,7 @@ use uuid::Uuid;
 
 use crate::checkpoint::{self, Checkpoint, Moved, is_fence};
 use crate::claim::{self, Claimed, Wanted};
-use crate::database::{Database, is_contention, is_outage, is_timeout};
+use crate::database::{Database, is_contention, is_locked, is_outage, is_timeout};
 use crate::ferry::Ferries;
 use crate::patience::Patience;
 use crate::settings::Settings;
@@ -27,8 +29,8 @@ use crate::stats::Stats;
 #[derive(Debug)]
 pub(crate) enum Verdict {
     Moved(Moved),
-    /// The run is still ours, but a signal came since the driver looked.
-    SignalsMoved,
+    /// The run is still ours, but a signal or a cancel came since the driver looked.
+    LookAgain,
     /// The run is no longer ours.
     Fenced,
     /// The database will never take this row.
@@ -129,7 +131,7 @@ impl Lane {
         }
     }
 
-    async fn at_once(&self, ask: Ask) {
+    async fn at_once(self: &Arc<Self>, ask: Ask) {
         let mut alone = vec![ask];
         tokio::select! {
             () = self.alive.cancelled() => {}
@@ -137,14 +139,14 @@ impl Lane {
         }
     }
 
-    async fn serve(&self, asks: &mut mpsc::Receiver<Ask>) {
+    async fn serve(self: &Arc<Self>, asks: &mut mpsc::Receiver<Ask>) {
         let mut taken = Vec::with_capacity(self.rows);
         while asks.recv_many(&mut taken, self.rows).await > 0 {
             self.process(&mut taken).await;
         }
     }
 
-    async fn process(&self, taken: &mut Vec<Ask>) {
+    async fn process(self: &Arc<Self>, taken: &mut Vec<Ask>) {
         let mut claims = Vec::new();
         let mut batch: Vec<Pending> = Vec::with_capacity(taken.len());
         let mut bytes = 0;
@@ -172,7 +174,7 @@ impl Lane {
         let mut unanswered = self.stats.write_begins();
         while let Some(mut part) = todo.pop() {
             let began = Instant::now();
-            match self.try_claim(&part).await {
+            match self.db.in_time(self.try_claim(&part)).await {
                 Ok(mut claimed) => {
                     unanswered.one_answered();
                     self.stats.claimed(began.elapsed());
@@ -180,6 +182,13 @@ impl Lane {
                     for (wanted, reply) in part {
                         let _ = reply.send(claimed.remove(&wanted.run));
                     }
+                }
+                Err(error) if is_locked(&error) => {
+                    let all = part.len();
+                    part = self.put_off_locked(part).await;
+                    unanswered.some_answered(all - part.len());
+                    patience.wait().await;
+                    todo.extend((!part.is_empty()).then_some(part));
                 }
                 Err(error) if is_contention(&error) => {
                     self.stats.contended();
@@ -218,7 +227,7 @@ impl Lane {
         let mut patience = Patience::default();
         for (wanted, reply) in part {
             warn!(error = %why, run = %wanted.run, "a run cannot be claimed and is set aside");
-            while let Err(error) = self.try_set_aside(&wanted, why).await {
+            while let Err(error) = self.db.in_time(self.try_set_aside(&wanted, why)).await {
                 self.endure(&error, &mut patience).await;
             }
             let _ = reply.send(None);
@@ -233,7 +242,7 @@ impl Lane {
     }
 
     /// Answers every checkpoint of the batch, however many tries that takes.
-    async fn write(&self, batch: Vec<Pending>) {
+    async fn write(self: &Arc<Self>, batch: Vec<Pending>) {
         let (going_on, resting): (Vec<Pending>, Vec<Pending>) =
             batch.into_iter().partition(|(c, _)| c.goes_on());
         let mut todo: Vec<Vec<Pending>> =
@@ -241,7 +250,7 @@ impl Lane {
         let mut patience = Patience::default();
         let mut unanswered = self.stats.write_begins();
         while let Some(mut part) = todo.pop() {
-            match self.try_write(&part).await {
+            match self.db.in_time(self.try_write(&part)).await {
                 Ok(moved) => {
                     unanswered.one_answered();
                     self.stats.wrote(moved.len());
@@ -249,6 +258,13 @@ impl Lane {
                     self.tell_fenced(unmoved).await;
                 }
                 Err(error) if is_fence(&error) && part.len() == 1 => self.tell_fenced(part).await,
+                Err(error) if is_locked(&error) => {
+                    let all = part.len();
+                    part = self.set_apart_locked(part).await;
+                    unanswered.some_answered(all - part.len());
+                    patience.wait().await;
+                    todo.extend((!part.is_empty()).then_some(part));
+                }
                 Err(error) if is_contention(&error) => {
                     self.stats.contended();
                     patience.wait().await;
@@ -300,7 +316,7 @@ impl Lane {
     async fn sort_out(&self, part: Vec<Pending>) -> Vec<Pending> {
         let mut patience = Patience::default();
         let rows = loop {
-            match self.read_under_lock(&part).await {
+            match self.db.in_time(self.read_under_lock(&part)).await {
                 Ok(rows) => break rows,
                 Err(error) => self.endure(&error, &mut patience).await,
             }
@@ -315,8 +331,8 @@ impl Lane {
                 Some(row) if row.token == Some(checkpoint.token) => {
                     let _ = reply.send(Verdict::Moved(row.moved.clone()));
                 }
-                Some(row) if ours && checkpoint.seen.is_some_and(|seen| seen != row.moved.signals) => {
-                    let _ = reply.send(Verdict::SignalsMoved);
+                Some(row) if ours && row.moved.came_before(&checkpoint) => {
+                    let _ = reply.send(Verdict::LookAgain);
                 }
                 Some(_) if ours => unwritten.push((checkpoint, reply)),
                 _ => {

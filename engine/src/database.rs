@@ -4,16 +4,22 @@
 //! which is a round trip for every checkpoint. A shelf takes back only connections whose work ended well and drops the
 //! others, which ends their transaction too.
 //!
+//! Every limit of a statement is kept by the server. One whose machine is gone keeps none and says nothing, so whoever waits for
+//! an answer waits no longer than `in_time`; what was asked is then unknown, as with any lost connection.
+//!
 //! Behind a transaction pooler nothing may rest on a session: statements are not cached, each runs in an explicit
 //! transaction, because preparing and executing are two round trips, and every transaction sets its limits itself.
 
+use std::io;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::FutureExt;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 
 use crate::pool::Pool;
 use crate::settings::{QUEUE_CONNECTIONS, Settings};
@@ -29,11 +35,22 @@ pub(crate) struct Database {
     keyed: Rules,
 }
 
+/// A server that would answer has done so, or said that it took too long.
+fn silence(settings: &Settings) -> Duration {
+    3 * settings.statement_timeout
+}
+
 impl Database {
     pub(crate) fn new(options: PgConnectOptions, settings: &Settings) -> Database {
         // Drivers always know their rows by key. A plan made once is kept, and one made while the tables were empty
-        // must not scan them later.
-        let by_key = [("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off")];
+        // must not scan them later. A row that somebody holds is given up before it could pass for a slow database.
+        let lock_timeout =
+            settings.lock_timeout.min(settings.pressure_after).mul_f64(0.9).as_millis().to_string();
+        let by_key = [
+            ("plan_cache_mode", "force_generic_plan"),
+            ("enable_seqscan", "off"),
+            ("lock_timeout", lock_timeout.as_str()),
+        ];
         let (usual, keyed) = (Rules::new(&options, settings, &[]), Rules::new(&options, settings, &by_key));
         let shelf = |places: usize| Shelf::new(keyed.clone(), places);
         let connections = PgPoolOptions::new()
@@ -57,6 +74,14 @@ impl Database {
         Shelf::new(self.keyed.clone(), 1)
     }
 
+    /// Work of one or a few statements, given up where no answer comes at all.
+    pub(crate) fn in_time<T, F: Future<Output = sqlx::Result<T>>>(
+        &self,
+        work: F,
+    ) -> impl Future<Output = sqlx::Result<T>> + use<T, F> {
+        in_time(self.keyed.silence, work)
+    }
+
     pub(crate) async fn close(&self) {
         for shelf in [&self.queue, &self.lanes, &self.drives] {
             shelf.close().await;
@@ -71,6 +96,8 @@ impl Database {
 struct Rules {
     options: PgConnectOptions,
     pooler: bool,
+    /// How long an answer may take before nobody is there to give it.
+    silence: Duration,
     /// Follows every `begin`; empty without a pooler.
     limits: Arc<str>,
 }
@@ -86,13 +113,14 @@ impl Rules {
             ("idle_in_transaction_session_timeout", millis(settings.idle_in_transaction)),
         ];
         all.extend(extra.iter().map(|(name, value)| (*name, (*value).to_owned())));
-        let pooler = settings.pooler;
+        let (pooler, silence) = (settings.pooler, silence(settings));
         if !pooler {
-            return Rules { options: options.clone().options(all), pooler, limits: "".into() };
+            return Rules { options: options.clone().options(all), pooler, silence, limits: "".into() };
         }
         let limits: String =
             all.iter().map(|(name, value)| format!("; set local {name} = '{value}'")).collect();
-        Rules { options: options.clone().statement_cache_capacity(0), pooler, limits: limits.into() }
+        let options = options.clone().statement_cache_capacity(0);
+        Rules { options, pooler, silence, limits: limits.into() }
     }
 }
 
@@ -128,15 +156,23 @@ impl Shelf {
 
     async fn take(&self) -> sqlx::Result<Session> {
         let asked = Arc::clone(&self.inner.places).acquire_owned();
-        let place = tokio::time::timeout(Duration::from_secs(5), asked).await;
+        let place = timeout(Duration::from_secs(5), asked).await;
         let place =
             place.map_err(|_| sqlx::Error::PoolTimedOut)?.map_err(|_closed| sqlx::Error::PoolClosed)?;
         let kept = self.idle().pop();
         let conn = match kept {
             Some(conn) => conn,
-            None => self.inner.rules.options.connect().await?,
+            None => in_time(self.inner.rules.silence, self.inner.rules.options.connect()).await?,
         };
         Ok(Session { conn: Some(conn), shelf: self.clone(), in_transaction: false, _place: place })
+    }
+
+    /// Work on one of its connections, given up where no answer comes at all.
+    pub(crate) fn in_time<T, F: Future<Output = sqlx::Result<T>>>(
+        &self,
+        work: F,
+    ) -> impl Future<Output = sqlx::Result<T>> + use<T, F> {
+        in_time(self.inner.rules.silence, work)
     }
 
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<PgConnection>> {
@@ -172,7 +208,8 @@ impl Session {
     /// Ends the transaction, if one is open, and gives the connection back.
     pub(crate) async fn commit(mut self) -> sqlx::Result<()> {
         if self.in_transaction {
-            sqlx::raw_sql("commit").execute(&mut *self).await?;
+            let silence = self.shelf.inner.rules.silence;
+            in_time(silence, sqlx::raw_sql("commit").execute(&mut *self)).await?;
         }
         if let Some(conn) = self.conn.take()
             && !self.shelf.inner.places.is_closed()
@@ -188,11 +225,12 @@ impl Session {
     }
 
     async fn begin_by(&mut self, words: &'static str) -> sqlx::Result<()> {
-        let limits = Arc::clone(&self.shelf.inner.rules.limits);
+        let Rules { limits, silence, .. } = self.shelf.inner.rules.clone();
         if limits.is_empty() {
-            sqlx::raw_sql(words).execute(&mut **self).await?;
+            in_time(silence, sqlx::raw_sql(words).execute(&mut **self)).await?;
         } else {
-            sqlx::raw_sql(AssertSqlSafe(format!("{words}{limits}"))).execute(&mut **self).await?;
+            let words = AssertSqlSafe(format!("{words}{limits}"));
+            in_time(silence, sqlx::raw_sql(words).execute(&mut **self)).await?;
         }
         Ok(())
     }
@@ -211,6 +249,21 @@ impl DerefMut for Session {
     fn deref_mut(&mut self) -> &mut PgConnection {
         self.conn.as_mut().expect("a session has its connection until it ends")
     }
+}
+
+/// Silence is an error like any other that a lost connection brings: what was asked may or may not have happened.
+/// Not an async function: that would hold the work twice, and drives are large already.
+fn in_time<T, F: Future<Output = sqlx::Result<T>>>(
+    limit: Duration,
+    work: F,
+) -> impl Future<Output = sqlx::Result<T>> + use<T, F> {
+    let silent = || sqlx::Error::Io(io::ErrorKind::TimedOut.into());
+    timeout(limit, work).map(move |answered| answered.unwrap_or_else(|_elapsed| Err(silent())))
+}
+
+/// One waited too long for a lock: somebody holds the row, and the database itself is well.
+pub(crate) fn is_locked(error: &sqlx::Error) -> bool {
+    code(error).as_deref() == Some("55P03")
 }
 
 /// Two transactions met in the wrong order, or one waited too long for a lock: nothing was written, try again.

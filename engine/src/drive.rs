@@ -17,7 +17,7 @@ use crate::inherit;
 use crate::journal::StepId;
 use crate::registry::Drivable;
 use crate::run::{Run, panic_message};
-use crate::state::{Cause, RunState};
+use crate::state::Cause;
 use crate::trace;
 use crate::workers::Crew;
 
@@ -126,14 +126,16 @@ async fn go<E: Send + Sync + 'static>(
             return run.core.quarantine(Cause::CrashLoop, detail).await;
         }
     };
-    match called {
-        Ok(()) if !run.core.unwinding => run.core.finish(RunState::Succeeded, None).await,
-        Ok(()) | Err(Halt(Stop::Turned)) => {
-            let about = run.about.clone();
-            run.unwind().instrument(about).await
-        }
+    let halt = match called {
+        Ok(()) if !run.core.unwinding => run.core.succeed().await,
+        Ok(()) => Stop::Turned.into(),
         Err(halt) => halt,
+    };
+    if !matches!(halt, Halt(Stop::Turned)) {
+        return halt;
     }
+    let about = run.about.clone();
+    run.unwind().instrument(about).await
 }
 
 /// Another process may know this version, or read what a newer one wrote; this one puts the run back at no attempt, and

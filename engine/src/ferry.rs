@@ -211,7 +211,8 @@ impl Ferry {
         let stats = Arc::clone(&self.ferries.stats);
         let _unanswered = stats.write_begins();
         let batch: Vec<&Checkpoint> = self.aboard.iter().map(|passenger| &passenger.checkpoint).collect();
-        let Ok(mut moved) = checkpoint::write(&mut session, self.ferries.owner, &batch).await else { return };
+        let written = self.ferries.shelf.in_time(checkpoint::write(&mut session, self.ferries.owner, &batch));
+        let Ok(mut moved) = written.await else { return };
         if moved.len() < batch.len() {
             return;
         }

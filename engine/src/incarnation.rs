@@ -29,6 +29,10 @@ pub(crate) struct Incarnation {
 impl Incarnation {
     /// Registers the process with what it can drive, and keeps its lease from here on.
     pub(crate) async fn begin(engine: &Arc<Inner>, kinds: &[Kind]) -> sqlx::Result<Incarnation> {
+        engine.db.in_time(Incarnation::register(engine, kinds)).await
+    }
+
+    async fn register(engine: &Arc<Inner>, kinds: &[Kind]) -> sqlx::Result<Incarnation> {
         let (db, settings) = (&engine.db, &engine.settings);
         let id = Uuid::now_v7();
         let name = format!("{}-{}-{id}", host(), std::process::id());
@@ -86,10 +90,13 @@ impl Incarnation {
             sqlx::query!("update engine.incarnation set died_at = clock_timestamp() where id = $1", self.id)
                 .execute(&mut *tx)
                 .await?;
+            tx.commit().await?;
+            // Known to be dead it is, whatever keeps us from handing everything back.
+            let mut tx = db.drives.begin().await?;
             reaper::free_runs_of_the_dead(&mut tx).await?;
             tx.commit().await
         };
-        if let Err(error) = buried.await {
+        if let Err(error) = db.in_time(buried).await {
             warn!(%error, "could not hand the runs back; they will be taken when the lease ends");
         }
     }

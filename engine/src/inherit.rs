@@ -44,6 +44,15 @@ pub(crate) async fn settle_debts<E: Send + Sync + 'static>(
         }
         Err(_database) => return Err(Stop::Lost.into()),
     };
+    // What its function no longer reaches nobody here can undo, and it must not be forgotten with the holder.
+    let reached: Vec<String> = ghost.noted.iter().map(|noted| noted.id().to_string()).collect();
+    let remaining: Vec<String> =
+        ghost.core.journal.owed().into_iter().filter(|step| !reached.contains(step)).collect();
+    if !remaining.is_empty() {
+        let problem = "the run that was taken over no longer reaches steps that it began";
+        let detail = json!({"problem": problem, "run": holder, "remaining": remaining});
+        return Err(run.core.quarantine(Cause::Nondeterministic, detail).await);
+    }
     for noted in ghost.noted.iter().rev() {
         match noted {
             Noted::Activity { id, undo } if ghost.core.journal.owes(id) => {

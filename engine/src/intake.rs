@@ -195,7 +195,7 @@ impl Intake {
         self.asked = self.gate.hold(room.min(self.batch));
         let (db, worker, limit) = (self.db.clone(), worker.name().to_owned(), self.asked as i64);
         self.stats.fetches.fetch_add(1, Ordering::Relaxed);
-        self.fetching = Some(Box::pin(async move { fetch(&db, &worker, limit).await }));
+        self.fetching = Some(Box::pin(async move { db.in_time(fetch(&db, &worker, limit)).await }));
     }
 
     fn received(&mut self, fetched: Fetched) {

@@ -20,6 +20,7 @@ mod event;
 mod failpoint;
 mod fault;
 mod ferry;
+mod held;
 mod incarnation;
 mod inherit;
 pub mod inspect;

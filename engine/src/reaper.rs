@@ -35,7 +35,7 @@ pub(crate) async fn reap(engine: &Inner, shelf: &Shelf) -> sqlx::Result<()> {
 
 /// Frees whatever dead processes own. Their jobs go back to the queue, so recovery needs no admission; a run that came
 /// by no job becomes ready. Asked on every sweep, because a statement of a dying process may commit just after it was
-/// declared dead.
+/// declared dead, and because a row that somebody holds is passed over.
 pub(crate) async fn free_runs_of_the_dead(conn: &mut PgConnection) -> sqlx::Result<u64> {
     let freed = sqlx::query!(
         "update engine.run r set owner = null, cause = 'lease_lost', updated_at = engine.now(),
@@ -43,7 +43,8 @@ pub(crate) async fn free_runs_of_the_dead(conn: &mut PgConnection) -> sqlx::Resu
                 wake_at = case when not queued then engine.now() end
          from (select o.id, exists (select from apalis.jobs j where j.id = o.queued_job) as queued
                from engine.run o
-               where o.owner in (select id from engine.incarnation where died_at is not null) for update of o) owned
+               where o.owner in (select id from engine.incarnation where died_at is not null)
+               order by o.id for update of o skip locked) owned
          where r.id = owned.id"
     )
     .execute(&mut *conn)
@@ -63,11 +64,13 @@ async fn take_lost_steps(engine: &Inner, conn: &mut PgConnection) -> sqlx::Resul
     let lost = sqlx::query_scalar!(
         "update engine.run set epoch = epoch + 1, owner = null, queued_job = null, queued_at = null,
                 wake_at = engine.now(), cause = 'lease_lost', updated_at = engine.now()
-         where owner is not null
-           -- A deadline of an epoch before is no longer this owner's.
-           and (select case when j.epoch = run.epoch then j.deadline_at end
-                from engine.journal j where j.run_id = run.id order by j.seq desc limit 1)
-               + make_interval(secs => $1) < (select engine.now())
+         where id in (
+             select run.id from engine.run where run.owner is not null
+               -- A deadline of an epoch before is no longer this owner's.
+               and (select case when j.epoch = run.epoch then j.deadline_at end
+                    from engine.journal j where j.run_id = run.id order by j.seq desc limit 1)
+                   + make_interval(secs => $1) < (select engine.now())
+             order by run.id for update skip locked)
          returning id",
         engine.settings.lost_step_grace.as_secs_f64()
     )
@@ -84,9 +87,13 @@ async fn take_lost_steps(engine: &Inner, conn: &mut PgConnection) -> sqlx::Resul
 /// fetch's answer having been lost, goes back to the queue.
 async fn requeue_lost_jobs(conn: &mut PgConnection) -> sqlx::Result<()> {
     let lost = sqlx::query_scalar!(
-        "update engine.run r set queued_job = null, queued_at = null, wake_at = engine.now()
-         where r.queued_job is not null and r.owner is null and r.queued_at < (select engine.now()) - interval '5 seconds'
-           and not exists (select 1 from apalis.jobs j where j.id = r.queued_job and j.status in ('Pending', 'Queued', 'Running'))
+        "update engine.run set queued_job = null, queued_at = null, wake_at = engine.now()
+         where id in (
+             select r.id from engine.run r
+             where r.queued_job is not null and r.owner is null and r.queued_at < (select engine.now()) - interval '5 seconds'
+               and not exists (select 1 from apalis.jobs j
+                               where j.id = r.queued_job and j.status in ('Pending', 'Queued', 'Running'))
+             order by r.id for update of r skip locked)
          returning id"
     )
     .fetch_all(&mut *conn)

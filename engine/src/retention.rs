@@ -78,7 +78,7 @@ async fn delete_runs(engine: &Inner, shelf: &Shelf) -> sqlx::Result<usize> {
     let gone: Vec<Uuid> = sqlx::query_scalar!(
         "delete from engine.run where id in (
              select id from engine.run where finished_at < (select engine.now()) - make_interval(secs => $1)
-             order by id limit $2 for update skip locked) returning id",
+             order by finished_at limit $2 for update skip locked) returning id",
         engine.settings.keep_runs.as_secs_f64(),
         BITE
     )

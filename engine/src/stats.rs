@@ -52,6 +52,13 @@ pub(crate) struct Unanswered<'a> {
 }
 
 impl Unanswered<'_> {
+    /// The same, where so many needed no answer of the database's any more.
+    pub(crate) fn some_answered(&mut self, many: usize) {
+        if many > 0 {
+            self.one_answered();
+        }
+    }
+
     /// One of several was answered; the next waits from now on.
     pub(crate) fn one_answered(&mut self) {
         let mut all = self.stats.unanswered();

@@ -28,6 +28,12 @@ pub(crate) enum Noted<E> {
 }
 
 impl<E: Send + Sync + 'static> Noted<E> {
+    pub(crate) fn id(&self) -> &StepId {
+        match self {
+            Noted::Activity { id, .. } | Noted::Child { id } => id,
+        }
+    }
+
     pub(crate) fn activity<A: Activity<Env = E>>(id: StepId, activity: A) -> Noted<E> {
         Noted::Activity { id, undo: Box::new(Undoable(activity)) }
     }

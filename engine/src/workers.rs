@@ -30,6 +30,9 @@ use crate::reins::Reins;
 use crate::start::FIRST_EPOCH;
 use crate::{admission, operate, reaper, retention, schedule, signal};
 
+/// How long drives that must stop have to do so.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
 /// Everything a drive needs of its process.
 pub(crate) struct Crew<E> {
     pub(crate) engine: Arc<Inner>,
@@ -129,7 +132,7 @@ impl<E: Send + Sync + 'static> Host for Crew<E> {
     fn launch(self: Arc<Self>, slot: Slot, claimed: Claimed) {
         tokio::spawn(async move {
             let _slot = slot;
-            drive_claimed(&self, None, claimed).await;
+            while_alive(&self.alive, Box::pin(drive_claimed(&self, None, claimed))).await;
         });
     }
 
@@ -230,10 +233,23 @@ async fn live<E: Send + Sync + 'static>(
     }
     engine.set_host(None);
     crew.cut.cancel();
-    wait_for_drives(&crew.gate, Duration::from_secs(5)).await;
+    wait_for_drives(&crew.gate, LAST_WORDS).await;
     incarnation.end(&engine.db).await;
     for task in loops {
         task.abort();
+    }
+}
+
+/// A drive that goes on for long after its incarnation ended waits for a server that will not answer; dropped, it gives its
+/// connection back to those who come after it.
+async fn while_alive(alive: &CancellationToken, drive: impl Future<Output = ()> + Unpin) {
+    let ended = async {
+        alive.cancelled().await;
+        tokio::time::sleep(LAST_WORDS).await;
+    };
+    tokio::select! {
+        () = drive => {}
+        () = ended => warn!("a drive outlived its incarnation and is dropped"),
     }
 }
 
@@ -283,7 +299,7 @@ fn queue_worker<E: Send + Sync + 'static>(
         let driven = tokio::spawn(async move {
             let _slot = slot;
             match std::str::from_utf8(&job).ok().and_then(|text| text.parse().ok()) {
-                Some(run) => drive(&crew, id.to_string(), run).await,
+                Some(run) => while_alive(&crew.alive, Box::pin(drive(&crew, id.to_string(), run))).await,
                 None => forget_nameless_job(&crew, &id.to_string()).await,
             }
         });
@@ -297,7 +313,7 @@ async fn admit_loop<E: Send + Sync + 'static>(crew: Arc<Crew<E>>) {
     let engine = &crew.engine;
     let longest = engine.settings.reap_every;
     loop {
-        let pause = match admission::admit_due(engine).await {
+        let pause = match engine.db.in_time(admission::admit_due(engine)).await {
             // A full admission may have left more behind; an empty one waits for the next timer.
             Ok((admitted, _, _)) if admitted > 0 => Duration::from_millis(5),
             Ok((_, Some(next), now)) if next > now => (next - now).to_std().unwrap_or(longest).min(longest),
@@ -307,13 +323,13 @@ async fn admit_loop<E: Send + Sync + 'static>(crew: Arc<Crew<E>>) {
                 longest
             }
         };
-        if let Err(error) = crew.read_requests().await {
+        if let Err(error) = engine.db.in_time(crew.read_requests()).await {
             warn!(%error, "could not read requests");
         }
-        if let Err(error) = crew.look_after_forsaken().await {
+        if let Err(error) = engine.db.in_time(crew.look_after_forsaken()).await {
             warn!(%error, "could not look after runs whose starter went away");
         }
-        if let Err(error) = operate::obey_for_the_ownerless(engine).await {
+        if let Err(error) = engine.db.in_time(operate::obey_for_the_ownerless(engine)).await {
             warn!(%error, "could not act on requests");
         }
         tokio::select! {
@@ -347,7 +363,7 @@ async fn tend_loop<E: Send + Sync + 'static>(crew: Arc<Crew<E>>, drives: Handle)
     loop {
         // Where a step blocks the thread that watched the sockets of all drives, another takes over when it wakes.
         drives.spawn(async {});
-        if let Err(error) = reaper::reap(&crew.engine, &shelf).await {
+        if let Err(error) = shelf.in_time(reaper::reap(&crew.engine, &shelf)).await {
             warn!(%error, "the reaper's sweep failed");
         }
         if let Err(error) = schedule::fire_due(&engine, &shelf).await {

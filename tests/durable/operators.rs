@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use engine::{OperateError, RunState, Settings};
+use engine::{OperateError, RunState, Settings, Start};
 
-use crate::support::story::{Story, quick};
+use crate::support::story::{Story, quick, start};
 use crate::support::world::{Do, Trouble, hold, touch};
 
 const HOUR: u64 = 3_600_000;
@@ -175,5 +175,28 @@ async fn a_step_that_does_not_end_in_time_is_cut_when_its_process_stops() {
     assert!(!owned, "{}", story.describe(run).await);
     story.work();
     assert_eq!(story.ends(run).await, RunState::Succeeded, "{}", story.describe(run).await);
+    story.end().await;
+}
+
+/// Asked for through another process, in the last moment: its driver has heard nothing when it comes to the end.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancel_that_was_accepted_is_obeyed_even_at_the_end() {
+    let story = Story::new().await;
+    let asks = "create function ask_to_cancel() returns trigger language plpgsql as $$ begin
+            update engine.run set request = 'cancel', cancelling = true where id = new.run_id;
+            insert into engine.act (id, run_id, act, actor, correlation_id)
+                values (gen_random_uuid(), new.run_id, 'cancel', 'operator', 'c-operator');
+            return null; end $$;
+        create trigger ask_to_cancel after insert on engine.journal for each row when (new.seq = 0)
+            execute function ask_to_cancel()";
+    sqlx::raw_sql(asks).execute(&story.pool).await.unwrap();
+    let about = Start { target: Some("x".into()), ..start() };
+    let (alone, held) =
+        (story.start([hold("a")]).await, story.start_as([hold("b")], about).await.unwrap().id);
+    for run in [alone, held] {
+        assert_eq!(story.ends(run).await, RunState::Cancelled, "{}", story.describe(run).await);
+        story.gave_everything_back(run).await;
+    }
+    sqlx::raw_sql("drop trigger ask_to_cancel on engine.journal").execute(&story.pool).await.unwrap();
     story.end().await;
 }

@@ -155,11 +155,11 @@ async fn one_connection_for_all_drives_is_slow_and_not_a_deadlock() {
     story.end().await;
 }
 
-/// The engine reaches Postgres through a proxy that loses the answers to commits; the story looks on directly.
-async fn story_behind(proxy: &Proxy, database: TestDatabase, direct: PgPool) -> Story {
+/// The engine reaches Postgres through a proxy; the story looks on directly.
+async fn story_behind(proxy: &Proxy, database: TestDatabase, direct: PgPool, settings: Settings) -> Story {
     let mut database = database;
     database.options = database.options.host("127.0.0.1").port(proxy.port);
-    let mut story = Story::on(database, quick(), None);
+    let mut story = Story::on(database, settings, None);
     let world = Arc::new(World::new(direct.clone()));
     (story.pool, story.world) = (direct, world);
     story
@@ -170,7 +170,7 @@ async fn commits_whose_answer_is_lost_happen_once() {
     let database = TestDatabase::new().await;
     let proxy = Proxy::before(database.options.get_host(), database.options.get_port()).await;
     let direct = database.pool();
-    let mut story = story_behind(&proxy, database, direct).await;
+    let mut story = story_behind(&proxy, database, direct, quick()).await;
     story.work();
     proxy.one_in.store(20, Ordering::Relaxed);
     let (mut mine, mut others) = (Vec::new(), Vec::new());
@@ -184,5 +184,30 @@ async fn commits_whose_answer_is_lost_happen_once() {
     }
     assert!(proxy.cuts.load(Ordering::Relaxed) > 10, "the proxy did cut");
     proxy.one_in.store(0, Ordering::Relaxed);
+    story.end().await;
+}
+
+/// It neither refuses nor resets anything: its machine is gone, and connections to it wait for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_falls_silent_is_given_up_and_work_goes_on_with_the_next() {
+    let database = TestDatabase::new().await;
+    let proxy = Proxy::before(database.options.get_host(), database.options.get_port()).await;
+    let direct = database.pool();
+    // What the old machine's sessions hold is theirs until the server gives them up.
+    let settings = Settings {
+        statement_timeout: Duration::from_secs(1),
+        idle_in_transaction: Duration::from_millis(300),
+        ..short_lease()
+    };
+    let mut story = story_behind(&proxy, database, direct, settings).await;
+    story.work();
+    let mut mine = Vec::new();
+    for _ in 0..3 {
+        for _ in 0..10 {
+            mine.push(start_patiently(&story, ours()).await);
+        }
+        proxy.falls_silent();
+    }
+    all_end(&story, &mine, &[]).await;
     story.end().await;
 }

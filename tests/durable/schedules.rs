@@ -217,3 +217,22 @@ async fn a_paused_schedule_fires_only_by_hand() {
     assert_eq!(all, ["by_hand", "fired", "skipped_overlap"], "resumed, it deals with what it missed");
     story.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schedule_that_cannot_be_read_keeps_no_other_from_its_tick() {
+    let mut story = Story::idle(quick(), None).await;
+    declare_as("before", &story, Missed::One, Overlap::Skip, vec![touch("a")]).await;
+    declare(&story, Missed::One, Overlap::Skip, vec![touch("a")]).await;
+    // As a newer release may have written it.
+    sqlx::query("update engine.schedule set cron = 'whenever' where name = 'before'")
+        .execute(&story.pool)
+        .await
+        .unwrap();
+    story.advance(Duration::from_millis(HOUR)).await;
+    story.work();
+    let fired = "select exists (select from engine.tick where schedule = 'hourly' and outcome = 'fired')
+        and $1::uuid is not null and $2::text[] is not null";
+    story.until_true("the other one fires", fired, Uuid::nil(), &[]).await;
+    story.quiet().await;
+    story.end().await;
+}

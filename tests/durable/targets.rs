@@ -96,6 +96,31 @@ async fn taking_over_a_stuck_run_pays_its_remaining_undos() {
     story.end().await;
 }
 
+/// Its journal says that it began something, and its function does not come by there any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_stuck_run_owes_and_nobody_can_undo_is_not_forgotten_with_it() {
+    let story = Story::new().await;
+    story.world.trouble("b/undo", [Trouble::UndoFails]);
+    let deploy = story.start_as([hold("a"), hold("b"), Do::Fail], on("x")).await.unwrap();
+    assert_eq!(story.settles(deploy.id).await, RunState::Stuck);
+    let set_input = |input: &'static str| {
+        let set = sqlx::query("update engine.run set input = $2::jsonb where id = $1");
+        set.bind(deploy.id).bind(input).execute(&story.pool)
+    };
+    set_input(r#"{"does": [{"Hold": "a"}]}"#).await.unwrap();
+    let removal = story.start_as([touch("gone")], taking_over("x")).await.unwrap();
+    assert_eq!(story.settles(removal.id).await, RunState::Paused);
+    assert_eq!(story.cause(removal.id).await.as_deref(), Some("nondeterministic"));
+    let told = story.describe(removal.id).await;
+    assert!(told.contains("hold/b"), "{told}");
+    assert_eq!(story.state(deploy.id).await, RunState::Stuck);
+    set_input(r#"{"does": [{"Hold": "a"}, {"Hold": "b"}, "Fail"]}"#).await.unwrap();
+    story.ask("retry", removal.id).await.unwrap();
+    assert_eq!(story.ends(removal.id).await, RunState::Succeeded, "{}", story.describe(removal.id).await);
+    story.gave_everything_back(deploy.id).await;
+    story.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_stuck_run_owes_waits_for_somebody_who_knows_its_version() {
     let story = Story::new().await;

@@ -35,6 +35,14 @@ async fn waits_that_end_by_themselves_are_named_and_not_alarming() {
     let signal = story.start([Do::Wait(HOUR)]).await;
     let timer = story.start([Do::Sleep(HOUR)]).await;
     let parent = story.start([Do::Child(vec![Do::Wait(HOUR)])]).await;
+    story.until(parent, &[RunState::Waiting]).await;
+    let child: Uuid = sqlx::query_scalar("select id from engine.run where parent_id = $1")
+        .bind(parent)
+        .fetch_one(&story.pool)
+        .await
+        .unwrap();
+    let named = cause(&http, parent).await["detail"].clone();
+    assert_eq!((&named["run"], &named["kind"]), (&json!(child), &json!("test.child")), "{named}");
     for (run, code) in [(signal, "waiting_signal"), (timer, "waiting_timer"), (parent, "waiting_for_run")] {
         story.until(run, &[RunState::Waiting]).await;
         let cause = cause(&http, run).await;

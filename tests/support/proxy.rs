@@ -25,6 +25,8 @@ pub struct Proxy {
     /// One in so many commits is cut; 0 cuts none.
     pub one_in: Arc<AtomicU32>,
     pub cuts: Arc<AtomicU32>,
+    /// Connections of an earlier era are open and lead nowhere.
+    era: Arc<AtomicU32>,
     accepting: JoinHandle<()>,
 }
 
@@ -34,13 +36,22 @@ impl Proxy {
         let address: SocketAddr = listener.local_addr().expect("an address");
         let (one_in, cuts) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
         let (host, rate, count) = (host.to_owned(), Arc::clone(&one_in), Arc::clone(&cuts));
+        let era = Arc::new(AtomicU32::new(0));
+        let now = Arc::clone(&era);
         let accepting = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let Ok(server) = TcpStream::connect((host.as_str(), port)).await else { continue };
-                tokio::spawn(carry(client, server, Arc::clone(&rate), Arc::clone(&count)));
+                let wire = Wire { era: Arc::clone(&now), of: now.load(Ordering::Relaxed) };
+                tokio::spawn(carry(client, server, Arc::clone(&rate), Arc::clone(&count), wire));
             }
         });
-        Proxy { port: address.port(), one_in, cuts, accepting }
+        Proxy { port: address.port(), one_in, cuts, era, accepting }
+    }
+
+    /// As if the server's machine had gone and another come in its place: whoever is connected hears nothing ever again, not
+    /// even that nobody is there.
+    pub fn falls_silent(&self) {
+        self.era.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -50,12 +61,34 @@ impl Drop for Proxy {
     }
 }
 
-async fn carry(client: TcpStream, server: TcpStream, one_in: Arc<AtomicU32>, cuts: Arc<AtomicU32>) {
+/// A connection, and when it was made.
+#[derive(Clone)]
+struct Wire {
+    era: Arc<AtomicU32>,
+    of: u32,
+}
+
+impl Wire {
+    /// Never returns once the wire leads nowhere: both ends stay open.
+    async fn leads_on(&self) {
+        if self.era.load(Ordering::Relaxed) != self.of {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+async fn carry(
+    client: TcpStream,
+    server: TcpStream,
+    one_in: Arc<AtomicU32>,
+    cuts: Arc<AtomicU32>,
+    wire: Wire,
+) {
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
-    let answers = tokio::spawn(copy(from_server, to_client));
-    let _ = questions(from_client, to_server, &one_in, &cuts, &answers).await;
+    let answers = tokio::spawn(copy(from_server, to_client, wire.clone()));
+    let _ = questions(from_client, to_server, &one_in, &cuts, &answers, &wire).await;
     answers.abort();
 }
 
@@ -66,10 +99,12 @@ async fn questions(
     one_in: &AtomicU32,
     cuts: &AtomicU32,
     answers: &JoinHandle<()>,
+    wire: &Wire,
 ) -> io::Result<()> {
     let mut buffer = vec![0; 64 << 10];
     loop {
         let read = from.read(&mut buffer).await?;
+        wire.leads_on().await;
         if read == 0 {
             return Ok(());
         }
@@ -96,6 +131,12 @@ async fn questions(
     }
 }
 
-async fn copy(mut from: OwnedReadHalf, mut to: OwnedWriteHalf) {
-    let _ = tokio::io::copy(&mut from, &mut to).await;
+async fn copy(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, wire: Wire) {
+    let mut buffer = vec![0; 64 << 10];
+    while let Ok(read) = from.read(&mut buffer).await {
+        wire.leads_on().await;
+        if read == 0 || to.write_all(&buffer[..read]).await.is_err() {
+            return;
+        }
+    }
 }

@@ -82,6 +82,7 @@ struct Fates<'a> {
     failures: Vec<Option<String>>,
     taken: Vec<Option<String>>,
     job: Vec<Option<&'a str>>,
+    heeds_cancel: Vec<bool>,
 }
 
 impl<'a> Fates<'a> {
@@ -122,6 +123,7 @@ impl<'a> Fates<'a> {
         self.failures.push(event::failures_to_json(&c.entries.failures));
         self.taken.push(event::taken_to_json(&c.entries.taken));
         self.job.push(c.job.as_deref().filter(|_| release));
+        self.heeds_cancel.push(c.heeds_cancel);
     }
 }
 
@@ -159,6 +161,7 @@ pub(super) async fn settle(
         &fates.failures as &[Option<String>],
         &fates.taken as &[Option<String>],
         &fates.job as &[Option<&str>],
+        &fates.heeds_cancel,
     )
     .fetch_all(conn)
     .await?;

@@ -38,9 +38,10 @@ pub(super) struct End<'a> {
     pub(super) state: RunState,
     pub(super) output: Option<&'a str>,
     pub(super) error: Option<&'a str>,
+    pub(super) heeds_cancel: bool,
 }
 
-/// An empty answer means the run is no longer ours.
+/// An empty answer means the run is no longer ours, or must look again.
 pub(super) async fn finish(
     conn: &mut PgConnection,
     owner: Uuid,
@@ -63,6 +64,7 @@ pub(super) async fn finish(
         c.pivot,
         end.output,
         end.error,
+        end.heeds_cancel,
     )
     .fetch_optional(conn)
     .await?;

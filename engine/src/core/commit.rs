@@ -39,7 +39,7 @@ impl Core {
         let checkpoint = self.draft(fate, deadline_at);
         match self.submit(checkpoint).await? {
             Some(_) => Ok(()),
-            // Only a rest that watches signals can be told to look again.
+            // Only what watches signals or requests can be told to look again.
             None => Err(Stop::Fenced.into()),
         }
     }
@@ -52,6 +52,7 @@ impl Core {
             token: Uuid::new_v4(),
             fate,
             seen: None,
+            heeds_cancel: false,
             pivot: self.pivot_due,
             deadline_at,
             job: self.job.clone(),
@@ -95,7 +96,7 @@ impl Core {
                 }
                 Ok(Some(moved))
             }
-            Some(Verdict::SignalsMoved) => Ok(None),
+            Some(Verdict::LookAgain) => Ok(None),
             Some(Verdict::Fenced) => Err(Stop::Fenced.into()),
             Some(Verdict::Refused(why)) => Err(self.refused(why).await),
             None => Err(Stop::Lost.into()),

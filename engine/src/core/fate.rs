@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::Core;
-use crate::checkpoint::{Entries, Fate, Rest};
+use crate::checkpoint::{Checkpoint, Entries, Fate, Rest};
 use crate::fault::{Fault, Halt, Reason, Stop};
 use crate::journal::{Kept, StepId};
 use crate::registry::OnExhausted;
@@ -111,12 +111,33 @@ impl Core {
                 };
                 Err(self.rest(rest).await)
             }
-            Some(Request::Cancel) if !self.deaf_to_cancel() => {
-                let reason =
-                    Reason { code: "cancelled".into(), message: "an operator cancelled the run".into() };
-                Err(self.turn_back(&reason).await)
-            }
+            Some(Request::Cancel) if !self.deaf_to_cancel() => Err(self.cancel().await),
             _ => Ok(()),
+        }
+    }
+
+    async fn cancel(&mut self) -> Halt {
+        let reason = Reason { code: "cancelled".into(), message: "an operator cancelled the run".into() };
+        self.turn_back(&reason).await
+    }
+
+    /// The function came to its end. A cancel that was accepted before that is obeyed all the same, wherever it was asked for.
+    pub(crate) async fn succeed(&mut self) -> Halt {
+        let heeds_cancel = !self.deaf_to_cancel();
+        if heeds_cancel && self.reins.cancelling() {
+            return self.cancel().await;
+        }
+        let held = self.held.clone();
+        let fate = Fate::Finish { state: RunState::Succeeded, output: self.output.take(), error: None };
+        let checkpoint = Checkpoint { heeds_cancel, ..self.draft(fate, None) };
+        match self.submit(checkpoint).await {
+            Ok(Some(_)) => Stop::Rested.into(),
+            Ok(None) => {
+                self.held = held;
+                self.reins.learn(Some("cancel"));
+                self.cancel().await
+            }
+            Err(halt) => halt,
         }
     }
 

@@ -1,12 +1,14 @@
 //! An effect in our own database, committed together with its journal row: exactly once.
 
 use std::fmt::Display;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use futures::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sqlx::PgConnection;
+use tokio::time::timeout;
 use tracing::Instrument;
 
 use super::{Run, decode, step_id};
@@ -22,6 +24,9 @@ use crate::payload;
 use crate::retry::Retry;
 use crate::state::{Op, StepState};
 use crate::trace;
+
+/// An effect of our own database that takes longer hangs. Few transactions are open at once, so others wait for it.
+const LONGEST: Duration = Duration::from_secs(60);
 
 impl<E: Send + Sync + 'static> Run<E> {
     /// The closure may run more than once and touches nothing but the connection it is given.
@@ -140,7 +145,8 @@ where
 {
     fn effect<'c>(&'c self, conn: &'c mut PgConnection) -> BoxFuture<'c, Result<Entries, Fault>> {
         Box::pin(async move {
-            let value = (self.effect)(conn).await?;
+            let slow = || Fault::retry("timed_out", format!("the transaction took longer than {LONGEST:?}"));
+            let value = timeout(LONGEST, (self.effect)(conn)).await.map_err(|_elapsed| slow())??;
             // Whatever strikes here takes the transaction with it, and the effect too.
             match self.core.strike(self.id, false, "after-effect") {
                 Some(Strike::Fail(fault)) => return Err(fault),

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::PgConnection;
+use tracing::warn;
 
 use super::{Due, Missed, Overlap, ScheduleError, is_live, load, parse, start, tick};
 use crate::database::Shelf;
@@ -16,7 +17,8 @@ const MOST_MISSED: usize = 100;
 /// A tick that is later than this was missed, if it is the only one too.
 const LATE: TimeDelta = TimeDelta::seconds(60);
 
-/// Fires what is due. Another process holding a schedule's row is doing the same work, so it is skipped.
+/// Fires what is due. Another process holding a schedule's row is doing the same work, so it is skipped. One that cannot be
+/// fired keeps no other from its tick; answers the last trouble.
 pub(crate) async fn fire_due(engine: &Engine, shelf: &Shelf) -> Result<(), ScheduleError> {
     let mut session = shelf.session().await?;
     let names = sqlx::query_scalar!(
@@ -25,20 +27,29 @@ pub(crate) async fn fire_due(engine: &Engine, shelf: &Shelf) -> Result<(), Sched
     .fetch_all(&mut *session)
     .await?;
     session.commit().await?;
+    let mut trouble = Ok(());
     for name in names {
-        let mut tx = shelf.begin().await?;
-        // Whoever holds the row is firing it; waiting would only find it done.
-        let free =
-            sqlx::query_scalar!("select 1 from engine.schedule where name = $1 for update skip locked", name)
-                .fetch_optional(&mut *tx)
-                .await?;
-        let due = if free.is_some() { load(&mut tx, &name).await? } else { None };
-        if let Some(due) = due.filter(|due| due.next_at <= due.now) {
-            fire(engine, &mut tx, &due).await?;
+        if let Err(error) = fire_one(engine, shelf, &name).await {
+            warn!(%error, schedule = name, "a schedule cannot be fired");
+            trouble = Err(error);
         }
-        tx.commit().await?;
         engine.wake();
     }
+    trouble
+}
+
+async fn fire_one(engine: &Engine, shelf: &Shelf, name: &str) -> Result<(), ScheduleError> {
+    let mut tx = shelf.begin().await?;
+    // Whoever holds the row is firing it; waiting would only find it done.
+    let free =
+        sqlx::query_scalar!("select 1 from engine.schedule where name = $1 for update skip locked", name)
+            .fetch_optional(&mut *tx)
+            .await?;
+    let due = if free.is_some() { load(&mut tx, name).await? } else { None };
+    if let Some(due) = due.filter(|due| due.next_at <= due.now) {
+        fire(engine, &mut tx, &due).await?;
+    }
+    tx.commit().await?;
     Ok(())
 }
 
