@@ -17,6 +17,8 @@ const BEGIN: &str = "# BEGIN gpuaas: this block is written by the node agent";
 const END: &str = "# END gpuaas";
 const ENDLESS: &str =
     "has a block of the node agent that does not end: put the line `# END gpuaas` after its last key";
+const BEGINLESS: &str = "has a block of the node agent that does not begin: put the line \
+    `# BEGIN gpuaas: this block is written by the node agent` before its first key";
 /// What a key may begin with: no options, so no command and no environment comes in this way.
 const KINDS: [&str; 6] = [
     "ssh-ed25519 ",
@@ -65,32 +67,33 @@ fn account(people: &str, name: &str) -> Option<Account> {
 fn write(account: &Account, keys: &[String]) -> Result<(), FolderFault> {
     let Some(folder) = Folder::open(account, !keys.is_empty())? else { return Ok(()) };
     let before = folder.read(FILE)?;
-    let after = with_block(&before, keys).ok_or_else(|| folder.refused(FILE, ENDLESS))?;
+    let after = with_block(&before, keys).map_err(|why| folder.refused(FILE, why))?;
     if after == before {
         return Ok(());
     }
     folder.replace(FILE, &after)
 }
 
-/// The text with this block and no other of ours; without keys there is no block. `None` where a block does not end: whose the
-/// lines after it are cannot be told, and neither may theirs be lost nor ours go on to open the door.
-fn with_block(before: &str, keys: &[String]) -> Option<String> {
+/// The text with this block and no other of ours; without keys there is no block. Refused where a block does not end or does not
+/// begin: whose the lines after or before are cannot be told, and neither may theirs be lost nor ours go on to open the door.
+fn with_block(before: &str, keys: &[String]) -> Result<String, &'static str> {
     let mut after = String::new();
     let mut inside = false;
     for line in before.split_inclusive('\n') {
         match line.trim_end() {
-            BEGIN if inside => return None,
+            BEGIN if inside => return Err(ENDLESS),
             BEGIN => inside = true,
             END if inside => inside = false,
+            END => return Err(BEGINLESS),
             _ if !inside => after.push_str(line),
             _ => {}
         }
     }
     if inside {
-        return None;
+        return Err(ENDLESS);
     }
     if keys.is_empty() {
-        return Some(after);
+        return Ok(after);
     }
     if !after.is_empty() && !after.ends_with('\n') {
         after.push('\n');
@@ -99,7 +102,7 @@ fn with_block(before: &str, keys: &[String]) -> Option<String> {
         after.push_str(line);
         after.push('\n');
     }
-    Some(after)
+    Ok(after)
 }
 
 #[cfg(test)]

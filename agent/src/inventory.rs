@@ -5,7 +5,9 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use node_protocol::{Gpu, GpuUse, Inventory};
-use tokio::process::Command;
+use tokio::io::AsyncReadExt;
+use tokio::process::{Child, Command};
+use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 const DETAILS: &str = "--query-gpu=index,name,memory.total,uuid,driver_version";
@@ -14,6 +16,8 @@ const PLAIN: &str = "--format=csv,noheader,nounits";
 const MIB: u64 = 1 << 20;
 /// The first answer after a boot can take seconds.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+/// The tool as it was started last. One that hangs in the driver cannot even be killed, and another would only hang beside it.
+static LAST: Mutex<Option<Child>> = Mutex::const_new(None);
 
 /// `simulated` GPUs are added where there are none, for machines that have none to try with. They pass for NVIDIA's wherever an
 /// instance is placed, and say what they are.
@@ -59,16 +63,45 @@ pub(crate) async fn gpu_use() -> Vec<GpuUse> {
 async fn asked(query: &str) -> String {
     let mut tool = Command::new("nvidia-smi");
     tool.args([query, PLAIN]);
-    said(tool, ANSWERS_WITHIN).await
+    said(tool, ANSWERS_WITHIN, &LAST).await
 }
 
-/// A driver that hangs takes its tool along; nobody waits for that.
-async fn said(mut tool: Command, patience: Duration) -> String {
-    tool.stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-    match timeout(patience, tool.output()).await {
-        Ok(Ok(said)) if said.status.success() => String::from_utf8_lossy(&said.stdout).into_owned(),
-        _ => String::new(),
+/// A driver that hangs takes its tool along; nobody waits for that, and no other is started until it is gone.
+async fn said(mut tool: Command, patience: Duration, last: &Mutex<Option<Child>>) -> String {
+    let mut last = last.lock().await;
+    if last.as_mut().is_some_and(still_lives) {
+        return String::new();
     }
+    tool.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
+    let Ok(started) = tool.spawn() else { return String::new() };
+    let started = last.insert(started);
+    match timeout(patience, output(started)).await {
+        Ok(Ok(said)) => said,
+        Ok(Err(_)) => String::new(),
+        Err(_) => {
+            still_lives(started);
+            String::new()
+        }
+    }
+}
+
+/// Whoever asks this has no use for it any more: if it does, it is killed.
+fn still_lives(tool: &mut Child) -> bool {
+    let lives = matches!(tool.try_wait(), Ok(None));
+    if lives && let Err(error) = tool.start_kill() {
+        tracing::warn!(%error, "NVIDIA's tool hangs and cannot be ended");
+    }
+    lives
+}
+
+/// What it prints until it ends; nothing where it fails.
+async fn output(tool: &mut Child) -> std::io::Result<String> {
+    let mut said = Vec::new();
+    if let Some(out) = tool.stdout.as_mut() {
+        out.read_to_end(&mut said).await?;
+    }
+    let well = tool.wait().await?.success();
+    Ok(if well { String::from_utf8_lossy(&said).into_owned() } else { String::new() })
 }
 
 /// Of a GPU that is shared out in parts the tool knows no figure; it counts as idle.
@@ -129,17 +162,33 @@ mod tests {
         assert_eq!(seen, [(0, 87, 40 << 30), (1, 0, 0)]);
     }
 
+    fn tool(script: &str) -> Command {
+        let mut tool = Command::new("sh");
+        tool.args(["-c", script]);
+        tool
+    }
+
     #[tokio::test]
     async fn a_tool_that_hangs_is_not_waited_for() {
-        let of = |script: &str| {
-            let mut tool = Command::new("sh");
-            tool.args(["-c", script]);
-            tool
-        };
-        assert_eq!(said(of("echo 0, 87, 40960"), ANSWERS_WITHIN).await, "0, 87, 40960\n");
+        let last = Mutex::default();
+        assert_eq!(said(tool("echo 0, 87, 40960"), ANSWERS_WITHIN, &last).await, "0, 87, 40960\n");
+        assert_eq!(said(tool("echo 0, 87, 40960; exit 1"), ANSWERS_WITHIN, &last).await, "");
         let begun = std::time::Instant::now();
-        assert_eq!(said(of("exec sleep 5"), Duration::from_millis(50)).await, "");
+        assert_eq!(said(tool("exec sleep 5"), Duration::from_millis(50), &last).await, "");
         assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    }
+
+    #[tokio::test]
+    async fn no_other_is_started_while_the_last_one_lives() {
+        let last = Mutex::new(Some(tool("exec sleep 60").spawn().unwrap()));
+        assert_eq!(said(tool("echo well"), ANSWERS_WITHIN, &last).await, "", "it lives, and is killed");
+        for _ in 0..500 {
+            if said(tool("echo well"), ANSWERS_WITHIN, &last).await == "well\n" {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("it is dead, and taken for alive");
     }
 
     #[tokio::test]

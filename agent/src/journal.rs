@@ -2,7 +2,7 @@
 //! after a restart nothing is done twice and no result is lost; a removed instance stays removed.
 //!
 //! The file is a log of JSON lines, synced line by line. It is rewritten to what still matters when it is opened, and whenever
-//! most of it does not any more.
+//! most of it does not any more. Where that cannot be, it is written on as it is.
 
 mod log;
 mod memory;
@@ -82,9 +82,17 @@ const IDLE_LINES: usize = 1000;
 
 impl Journal {
     pub fn open(path: &Path) -> Result<Journal, JournalFault> {
-        let mut memory = read(path)?;
-        let written = rewrite(path, &mut memory);
-        let (log, lines) = written.map_err(|error| JournalFault::Disk { path: path.to_owned(), error })?;
+        let Found { mut memory, lines, length } = read(path)?;
+        let (log, lines) = match rewrite(path, &mut memory) {
+            Ok(written) => written,
+            // A full disk has no room for another file beside it, and the agent must be able to start there.
+            Err(error) => {
+                tracing::warn!(%error, "the journal cannot be rewritten, and is written on as it is");
+                let file = File::options().write(true).open(path);
+                let file = file.map_err(|_| JournalFault::Disk { path: path.to_owned(), error })?;
+                (Log::found(file, length), lines)
+            }
+        };
         let inner = Inner { log, memory, lines, mattered: lines };
         Ok(Journal { path: path.to_owned(), inner: Mutex::new(inner) })
     }
@@ -184,10 +192,15 @@ fn rewrite(path: &Path, memory: &mut Memory) -> std::io::Result<(Log, usize)> {
         text.push_str(&line(entry));
         text.push('\n');
     }
-    let mut file = File::create(&fresh)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    std::fs::rename(&fresh, path)?;
+    let put = || -> std::io::Result<File> {
+        let mut file = File::create(&fresh)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&fresh, path)?;
+        Ok(file)
+    };
+    // Half of one would only take room where there is too little.
+    let file = put().inspect_err(|_| drop(std::fs::remove_file(&fresh)))?;
     // From here on this is the journal, whether the folder says so after a crash or not.
     let synced = path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all());
     if let Err(error) = synced {
@@ -200,25 +213,39 @@ fn line(entry: &Entry) -> String {
     serde_json::to_string(entry).unwrap_or_default()
 }
 
+/// What the file comes to, and how much of it is whole lines.
+#[derive(Default)]
+struct Found {
+    memory: Memory,
+    lines: usize,
+    length: u64,
+}
+
 /// A last line that was cut off in the middle of writing was never relied upon, so it is left out.
-fn read(path: &Path) -> Result<Memory, JournalFault> {
-    let mut memory = Memory::default();
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(memory),
-        Err(error) => return Err(JournalFault::Disk { path: path.to_owned(), error }),
+fn read(path: &Path) -> Result<Found, JournalFault> {
+    let disk = |error| JournalFault::Disk { path: path.to_owned(), error };
+    let mut found = Found::default();
+    let mut file = match File::open(path) {
+        Ok(file) => BufReader::new(file),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(found),
+        Err(error) => return Err(disk(error)),
     };
     // As bytes: it may have been cut off in the middle of a letter.
-    let mut lines = BufReader::new(file).split(b'\n').enumerate().peekable();
-    while let Some((at, text)) = lines.next() {
-        let text = text.map_err(|error| JournalFault::Disk { path: path.to_owned(), error })?;
+    let mut text = Vec::new();
+    while file.read_until(b'\n', &mut text).map_err(disk)? > 0 {
+        let is_last = file.fill_buf().map_err(disk)?.is_empty();
         match serde_json::from_slice(&text) {
-            Ok(entry) => memory.take(entry),
-            Err(_) if lines.peek().is_none() => {}
-            Err(error) => return Err(JournalFault::Broken { path: path.to_owned(), line: at + 1, error }),
+            Ok(entry) if text.ends_with(b"\n") => found.memory.take(entry),
+            Err(error) if !is_last => {
+                return Err(JournalFault::Broken { path: path.to_owned(), line: found.lines + 1, error });
+            }
+            _ => return Ok(found),
         }
+        found.lines += 1;
+        found.length += text.len() as u64;
+        text.clear();
     }
-    Ok(memory)
+    Ok(found)
 }
 
 #[cfg(test)]

@@ -115,7 +115,7 @@ async fn what_served_an_instance_is_never_in_reserve_again() {
     let gone = anew.remove(first.instance_id, Generations::Only(2), false).await.unwrap();
     assert_eq!((gone, is_there(&engine, &network)), (vec![second_name, network.clone()], false));
 
-    // Without a container it is known to whoever took it; to the next one it was never used.
+    // Without a container it is known to whoever took it.
     stocked(&anew, 1).await;
     let reserve = engine.reserve();
     let pending = engine.stage.workload(Uuid::now_v7(), 1);
@@ -124,13 +124,57 @@ async fn what_served_an_instance_is_never_in_reserve_again() {
     assert!(anew.networks().await.unwrap().contains(&(pending.instance_id, taken.unwrap())));
     assert_eq!(anew.leftovers(pending.instance_id).await.unwrap(), reserve);
     assert_eq!(removed(&anew, &pending).await, reserve, "its launch failed before there was a container");
-    stocked(&anew, 1).await;
-    anew.network(NODE, &pending).await.unwrap();
-    let third = started(&engine).await;
-    let network = third.network(NODE, &engine.stage.workload(Uuid::now_v7(), 1)).await.unwrap();
-    assert!(network.is_some() && engine.reserve().len() == 1, "one that was killed there has nothing");
     removed(&anew, &other).await;
     assert_eq!(engine.leftovers(), Vec::<String>::new());
+}
+
+/// A container that the one before asked for may still arrive on what it took, and would be there with somebody else's.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_agent_left_that_was_killed_is_nobodys_and_goes_before_another_is_made() {
+    let engine = Engine::start().await;
+    let killed = started(&engine).await;
+    stocked(&killed, 3).await;
+    let served = launched(&killed, &engine).await;
+    let used = network_of(&engine, &served);
+    killed.network(NODE, &engine.stage.workload(Uuid::now_v7(), 1)).await.unwrap();
+    let left = engine.reserve();
+    assert_eq!(left.len(), 2, "one that it took for a launch, and one that it did not: {left:?}");
+
+    let anew = started(&engine).await;
+    let next = launched(&anew, &engine).await;
+    let made = Workload::network_name(next.instance_id);
+    assert_eq!(network_of(&engine, &next), made, "what was found is not handed out");
+    stocked(&anew, 2).await;
+    let reserve = engine.reserve();
+    assert!(reserve.len() == 2 && !reserve.iter().any(|one| left.contains(one)), "{reserve:?}");
+    assert!(is_there(&engine, &used), "what a container names is its instance's");
+    let third = launched(&anew, &engine).await;
+    assert!(reserve.contains(&network_of(&engine, &third)));
+    stocked(&anew, 0).await;
+    for workload in [&served, &next, &third] {
+        removed(&anew, workload).await;
+    }
+    assert_eq!((engine.leftovers(), engine.reserve()), (vec![], vec![]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guest_on_the_network_of_an_instance_keeps_it_and_nothing_else() {
+    let engine = Engine::start().await;
+    let driver = started(&engine).await;
+    stocked(&driver, 1).await;
+    let served = launched(&driver, &engine).await;
+    let (network, container) = (network_of(&engine, &served), served.container_name());
+    let image = engine.stage.digest.as_str();
+    engine.docker(&["run", "--detach", "--name", "guest", "--network", &network, image]).unwrap();
+    driver.remove(served.instance_id, Generations::UpTo(9), true).await.unwrap_err();
+    assert!(engine.docker(&["inspect", &container]).is_err(), "its containers go all the same");
+    assert_eq!(driver.leftovers(served.instance_id).await.unwrap(), std::slice::from_ref(&network));
+    stocked(&driver, 1).await;
+    assert!(is_there(&engine, &network) && !engine.reserve().contains(&network), "nor is it in reserve");
+    engine.docker(&["rm", "--force", "guest"]).unwrap();
+    assert_eq!(removed(&driver, &served).await, [network], "once the guest has gone so does it");
+    stocked(&driver, 0).await;
+    assert_eq!((engine.leftovers(), engine.reserve()), (vec![], vec![]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -181,21 +225,21 @@ async fn an_agent_keeps_networks_in_reserve_and_leaves_none_when_it_stops() {
     let line = Line::new().await;
     let driver = started(&engine).await;
     let agent = RunningAgent::enrol(&line.http, &line.door, "gpu-1", &driver).await;
-    let first = full(&engine).await;
+    let first = full(&engine, &[]).await;
     let instance = Uuid::now_v7();
     let outcome = line.done(agent.id, &launch(&engine.stage, instance, 1), 1).await;
     assert!(matches!(outcome, Outcome::Succeeded { output: Output::Launched { .. } }), "{outcome:?}");
     let network = network_of(&engine, &engine.stage.workload(instance, 1));
     assert!(first.contains(&network), "{network}");
 
-    let second = full(&engine).await;
+    let second = full(&engine, &[]).await;
     assert!(!second.contains(&network), "another takes its place");
-    let agent = RunningAgent::again(&line.http, agent.kill().await, &started(&engine).await);
+    let folder = agent.kill().await;
     assert_eq!(engine.reserve(), second, "killed, it leaves them");
+    let agent = RunningAgent::again(&line.http, folder, &started(&engine).await);
     let outcome = line.done(agent.id, &launch(&engine.stage, Uuid::now_v7(), 1), 1).await;
     assert!(matches!(outcome, Outcome::Succeeded { .. }), "{outcome:?}");
-    let third = full(&engine).await;
-    assert!(third.iter().any(|network| second.contains(network)), "and counts them when it starts again");
+    full(&engine, &second).await;
     let outcome = line.done(agent.id, &removal(instance, 2), 2).await;
     assert!(matches!(outcome, Outcome::Succeeded { .. }) && !is_there(&engine, &network), "{outcome:?}");
     agent.end().await;
@@ -204,11 +248,12 @@ async fn an_agent_keeps_networks_in_reserve_and_leaves_none_when_it_stops() {
     line.end().await;
 }
 
-async fn full(engine: &Engine) -> Vec<String> {
+/// Waits until as many are in reserve as an agent keeps, none of these among them.
+async fn full(engine: &Engine, without: &[String]) -> Vec<String> {
     loop {
         let reserve = engine.reserve();
         assert!(reserve.len() <= SPARE_NETWORKS, "{reserve:?}");
-        if reserve.len() == SPARE_NETWORKS {
+        if reserve.len() == SPARE_NETWORKS && !reserve.iter().any(|network| without.contains(network)) {
             return reserve;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;

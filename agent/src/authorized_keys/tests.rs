@@ -115,6 +115,24 @@ fn a_block_without_its_end_is_refused_and_no_line_is_lost() {
 }
 
 #[test]
+fn a_block_without_its_beginning_is_refused_and_no_line_is_lost() {
+    let machine = Machine::with_ssh();
+    let block = format!("{BEGIN}\nssh-ed25519 AAAA ours\n{END}\n");
+    for text in [
+        format!("{OTHERS}ssh-ed25519 AAAA ours\n{END}\n"),
+        format!("{block}ssh-ed25519 AAAA ours too\n{END}\n{OTHERS}"),
+    ] {
+        fs::write(machine.file(), &text).unwrap();
+        let fault = machine.refuses();
+        assert!(fault.contains(BEGIN), "{fault}");
+        machine
+            .install(&[])
+            .expect_err("ours may be among the lines before, so nobody says that they are gone");
+        assert_eq!(fs::read_to_string(machine.file()).unwrap(), text);
+    }
+}
+
+#[test]
 fn a_key_brings_no_options_and_no_second_line() {
     for bad in ["command=\"sh\" ssh-ed25519 AAAA", "ssh-ed25519 AAAA\nssh-rsa B", "AAAA", ""] {
         assert!(!is_key(bad), "{bad:?}");

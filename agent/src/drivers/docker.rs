@@ -40,7 +40,7 @@ const STOP_SECONDS: i32 = 10;
 pub struct Docker {
     client: Client,
     pool: Subnet,
-    taken: Arc<Mutex<networks::Taken>>,
+    known: Arc<Mutex<networks::Known>>,
 }
 
 impl Docker {
@@ -49,7 +49,7 @@ impl Docker {
         let client =
             Client::connect_with_host(host).map_err(|error| fault("connect to the engine", &error))?;
         let client = client.negotiate_version().await.map_err(|error| fault("talk to the engine", &error))?;
-        Ok(Docker { client, pool: Subnet::POOL, taken: Arc::default() })
+        Ok(Docker { client, pool: Subnet::POOL, known: Arc::default() })
     }
 
     /// Where the networks of instances are from now on.

@@ -39,6 +39,11 @@ impl Log {
         Log { paper: Box::new(file), length, torn: false }
     }
 
+    /// Of a file with perhaps something torn behind its whole lines.
+    pub(super) fn found(file: File, length: u64) -> Log {
+        Log { torn: true, ..Log::new(file, length) }
+    }
+
     /// Writes a line, synced. While something torn cannot be taken back, nothing more is written.
     pub(super) fn append(&mut self, line: &str) -> io::Result<()> {
         if self.torn {

@@ -205,6 +205,31 @@ fn a_last_line_that_was_cut_off_within_a_letter_is_left_out() {
 }
 
 #[test]
+fn a_journal_that_cannot_be_rewritten_is_written_on_behind_its_last_whole_line() {
+    let disk = Disk::new();
+    disk.open().bury(INSTANCE, Generations::Only(5)).unwrap();
+    let whole = std::fs::read_to_string(disk.path()).unwrap();
+    // There is no room for another file beside it.
+    std::fs::create_dir(disk.path().with_extension("new")).unwrap();
+    let torn = [r#"{"entry":"told","key":""#, r#"{"entry":"told","key":"a"}"#];
+    for (torn, report) in torn.into_iter().zip(1..) {
+        let before = std::fs::read_to_string(disk.path()).unwrap();
+        std::fs::write(disk.path(), format!("{before}{torn}")).unwrap();
+        let journal = disk.open();
+        let verdict = journal.admit(&task("late", 5, 1), Some(5)).unwrap();
+        assert_eq!(verdict, Verdict::Refuse(Refusal::Removed), "what was whole is known");
+        assert_eq!(journal.next_report().unwrap(), report);
+    }
+    let text = std::fs::read_to_string(disk.path()).unwrap();
+    assert!(text.starts_with(&whole) && !text.contains("told"), "{text}");
+    std::fs::remove_dir(disk.path().with_extension("new")).unwrap();
+    assert_eq!(disk.open().next_report().unwrap(), 3);
+    std::fs::remove_file(disk.path()).unwrap();
+    std::fs::create_dir(disk.path().with_extension("new")).unwrap();
+    assert!(matches!(Journal::open(&disk.path()), Err(JournalFault::Disk { .. })), "nothing to write on");
+}
+
+#[test]
 fn a_line_that_a_full_disk_cut_off_is_taken_back_before_the_next() {
     let disk = Disk::new();
     let journal = disk.open();

@@ -1,10 +1,11 @@
 //! Taking an instance's containers away, and its network with the last of them. One that was made ahead goes while the containers
-//! that name it are still there: wherever this is cut short, either they say whose it is or it is gone, and it is never in reserve
-//! again.
+//! that name it are still there: wherever this is cut short, either they say whose it is or it is gone. Only where the engine does not
+//! let go of it they go first; cut short there it is nobody's, and whoever comes next takes it away. It is never in reserve again.
 
 use std::time::Duration;
 
 use bollard::errors::Error;
+use bollard::models::NetworkDisconnectRequest;
 use bollard::query_parameters::{RemoveContainerOptionsBuilder, StopContainerOptionsBuilder};
 use node_protocol::Generations;
 use tokio::time::{Instant, sleep};
@@ -31,18 +32,25 @@ impl Docker {
         for Seen { name, .. } in &meant {
             self.stop(name).await?;
         }
-        let mut spares = Vec::new();
-        if for_good || meant.len() == all.len() {
-            spares = self.spares_of(&look, instance);
-            for name in &spares {
-                self.remove_spare(name).await?;
+        let with_network = for_good || meant.len() == all.len();
+        let spares = if with_network { self.spares_of(&look, instance) } else { Vec::new() };
+        let mut held = Vec::new();
+        for name in &spares {
+            if !self.lets_go_of(name).await? {
+                self.keep(instance, name);
+                held.push(name);
             }
-            self.forget(instance);
         }
         let mut gone = Vec::new();
-        for Seen { name, .. } in meant {
-            self.discard(&name).await?;
-            gone.push(name);
+        for Seen { name, .. } in &meant {
+            self.discard(name).await?;
+            gone.push(name.clone());
+        }
+        for name in held {
+            self.wrest(name, &meant).await?;
+        }
+        if with_network {
+            self.forget(instance);
         }
         let swept = scratch::sweep(instance, generations, for_good);
         gone.extend(swept.map_err(|error| disk("remove the container's files", &error))?);
@@ -59,16 +67,29 @@ impl Docker {
         Ok(gone)
     }
 
-    pub(super) async fn remove_spare(&self, name: &str) -> Result<(), DriverFault> {
+    /// Removes a network. False where somebody is still on it, by what the engine says.
+    async fn lets_go_of(&self, network: &str) -> Result<bool, DriverFault> {
         let deadline = Instant::now() + LETS_GO_WITHIN;
         loop {
-            match self.client.remove_network(name).await {
+            match self.client.remove_network(network).await {
                 Err(error) if is_in_use(&error) && Instant::now() < deadline => {
                     sleep(Duration::from_millis(20)).await;
                 }
-                done => return gone_is_well(done, "remove the network"),
+                Err(error) if is_in_use(&error) => return Ok(false),
+                done => return gone_is_well(done, "remove the network").map(|()| true),
             }
         }
+    }
+
+    /// Removes a network that the engine takes for these containers' although they are gone. What somebody else put there stays, and
+    /// so does the network.
+    async fn wrest(&self, network: &str, from: &[Seen]) -> Result<(), DriverFault> {
+        for Seen { name, .. } in from {
+            let request = NetworkDisconnectRequest { container: name.clone(), force: Some(true) };
+            // An engine complains of whoever is not on it, as most are not.
+            let _ = self.client.disconnect_network(network, request).await;
+        }
+        gone_is_well(self.client.remove_network(network).await, "remove the network")
     }
 
     async fn stop(&self, name: &str) -> Result<(), DriverFault> {
