@@ -1,4 +1,5 @@
-//! Who may log in to a node: it is told the complete set of keys whenever the set changes, and keeps them in a block of its own.
+//! Who may log in to a node: it is told the complete set of keys whenever the set changes, and keeps them in a block of its own. One
+//! that could not write it is told again, whoever asked first: a key that was to go must not stay because nobody waited.
 
 use node_protocol::{AuthorizedKeys, Task};
 use sqlx::PgConnection;
@@ -48,7 +49,21 @@ pub async fn tell(conn: &mut PgConnection, node_id: Uuid, asking: Asking<'_>) ->
 
 /// A key in custody was replaced or revoked: every node that it opened is told.
 pub async fn tell_all(conn: &mut PgConnection, credential: Uuid, correlation_id: &str) -> sqlx::Result<()> {
-    for node in ssh_trusts::opened_by(conn, credential).await? {
+    let nodes = ssh_trusts::opened_by(conn, credential).await?;
+    tell_each(conn, nodes, correlation_id).await
+}
+
+/// Every node that did not do what it was told last is told what is wanted now. Answers how many those are.
+pub async fn tell_again(conn: &mut PgConnection, correlation_id: &str) -> sqlx::Result<usize> {
+    let nodes = ssh_trusts::unheeded(conn).await?;
+    let told = nodes.len();
+    tell_each(conn, nodes, correlation_id).await?;
+    Ok(told)
+}
+
+/// In the order in which they come, the same for everybody who tells several: each node's set is held until the end.
+async fn tell_each(conn: &mut PgConnection, nodes: Vec<Uuid>, correlation_id: &str) -> sqlx::Result<()> {
+    for node in nodes {
         let key = format!("ssh_trust/{}", Uuid::now_v7());
         tell(conn, node, Asking { key: &key, epoch: 1, wakes: None, correlation_id }).await?;
     }

@@ -38,6 +38,23 @@ pub async fn opened_by(conn: &mut PgConnection, credential: Uuid) -> sqlx::Resul
     .await
 }
 
+/// Live nodes that did not write the newest set they were told, and have not been told again for a minute.
+pub async fn unheeded(conn: &mut PgConnection) -> sqlx::Result<Vec<Uuid>> {
+    sqlx::query_scalar!(
+        "select n.id from nodes n
+         cross join lateral (select t.status, t.finished_at from node_tasks t
+                             where t.node_id = n.id and t.kind = 'ssh.install_authorized_keys'
+                             order by t.generation desc limit 1) newest
+         where n.status in ('active', 'drained') and newest.status in ('failed', 'refused')
+           and newest.finished_at < engine.now() - interval '1 minute'
+           and not exists (select from node_tasks o where o.node_id = n.id and o.finished_at is null
+                               and o.kind = 'ssh.install_authorized_keys')
+         order by n.id"
+    )
+    .fetch_all(conn)
+    .await
+}
+
 /// The complete set of a node, and the number of this look at it. Whoever looks holds the node's set until the transaction ends,
 /// so that a later number is never of an earlier set.
 pub async fn wanted(conn: &mut PgConnection, node: Uuid) -> sqlx::Result<(i64, Vec<String>)> {

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use crate::http::project;
 use crate::support::docker::{Engine, PORT};
 use crate::support::platform::{Platform, id_of, profile};
+use crate::support::registry::shelve;
 
 const HELD: [&str; 6] = ["cpu_core 1", "gpu 1", "memory_gib 1", "port 1", "service_account 1", "workload 1"];
 
@@ -132,6 +133,33 @@ async fn a_change_to_what_serves_already_changes_nothing_and_says_so() {
     assert_eq!((&same["workflow"]["status"], &same["status"]), (&json!("succeeded"), &json!("running")));
     assert_eq!(same["last_operation"]["changes_nothing"], true);
     assert_eq!(driver.launches(), 1);
+    agent.end().await;
+    platform.end().await;
+}
+
+/// A node starts one of them, and the app fetches the others.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_several_images_another_one_is_a_change_whichever_it_is() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    let slots = json!([{ "name": "assets" }, { "name": "runtime" }]);
+    let number = platform.draft(json!({ "runtime_profile": profile(PORT, 30), "artifacts": slots })).await;
+    let [assets, others, runtime] =
+        ["the assets", "other assets", "the runtime"].map(|words| shelve(words).to_string());
+    platform.artifact_named(&number, "assets", &assets).await;
+    platform.artifact_named(&number, "runtime", &runtime).await;
+    platform.roll_out(&number).await;
+    let (id, run) = platform.deploy_version(allocation, &number, 1).await;
+    platform.succeeds(run).await;
+    let others_id = platform.artifact_named(&number, "assets", &others).await;
+    let changed =
+        platform.act(id, "upgrade", json!({ "target_version": number, "artifact_id": others_id })).await;
+    assert_eq!(changed["workflow"]["status"], "succeeded", "{changed:#}");
+    assert_ne!(changed["last_operation"]["changes_nothing"], true);
+    let digests = [&changed["artifacts"][0]["digest"], &changed["artifacts"][1]["digest"]];
+    assert_eq!(digests, [&json!(others), &json!(runtime)]);
+    assert_eq!(driver.launches(), 2);
     agent.end().await;
     platform.end().await;
 }

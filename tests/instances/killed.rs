@@ -58,14 +58,16 @@ impl Roads {
         let in_its_place = ["mark_unchanged", "stop_workload", "workload_stopped"];
         let stands_still =
             ["remove_stray", "stray_removed", "release_strays", "restart_workload", "workload_restarted"];
+        // Nobody logs in to set these up.
+        let ended = road::<DecommissionInstance>(&["end_trust", "ssh_trust_ended"]);
         Roads {
             deploy: road::<DeployInstance>(&[&earlier[..], &["ssh_trust_installed"]].concat()),
             upgrade: road::<UpgradeInstance>(&in_its_place),
             rollback: road::<RollbackInstance>(&in_its_place),
             relaunch: road::<ReconcileInstance>(&stands_still),
             retry: road::<DeployInstance>(&["ssh_trust_installed"]),
-            decommission: road::<DecommissionInstance>(&[]),
-            release: [road::<ReleaseAllocation>(&[]), road::<DecommissionInstance>(&[])].concat(),
+            release: [road::<ReleaseAllocation>(&[]), ended.clone()].concat(),
+            decommission: ended,
         }
     }
 

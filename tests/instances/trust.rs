@@ -9,13 +9,17 @@ use agent::Simulated;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use engine::RunState;
+use node_protocol::{Launched, Outcome, Output, Refusal, Task};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::http::project;
+use super::nodes::watch;
+use crate::http::{admin, project};
 use crate::support::agent::RunningAgent;
 use crate::support::docker::PORT;
+use crate::support::node::Node;
 use crate::support::platform::{Platform, id_of, profile};
+use crate::support::realm::EXAMPLE;
 use crate::support::registry::shelve;
 
 const OTHERS: &str = "# mine\nssh-ed25519 AAAAother me@home\n\n";
@@ -182,5 +186,102 @@ async fn an_instance_ends_only_once_its_node_has_let_go_of_its_key() {
     assert_eq!(platform.instance(id).await["status"], "decommissioned");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), OTHERS, "the key went before the instance did");
     agent.end().await;
+    platform.end().await;
+}
+
+/// Whoever revokes a key waits for no node, so the platform sees to it that each one hears of it in the end.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_could_not_take_a_revoked_key_out_is_told_again() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, _) = platform.node("gpu-1", &driver, 4).await;
+    let file = furnish(&agent);
+    let number = bootstrapped(&platform).await;
+    let (private, public) = key(1);
+    let credential = keep(&platform, "first", &private).await;
+    let id = deploy(&platform, &number, credential).await;
+    holds(&file, &[&public]).await;
+
+    let whole = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, whole.replace("# END gpuaas\n", "")).unwrap();
+    let revoke = project(&format!("/access-credentials/{credential}/revoke"));
+    platform.http.acting("project-admin").post(&revoke, json!({})).await.with(200);
+    let failed = "select count(*) = 1 and $2::text[] is not null from node_tasks
+        where node_id = $1 and kind = 'ssh.install_authorized_keys' and status = 'failed'";
+    platform.story.until_true("the node says that it cannot", failed, agent.id, &[]).await;
+
+    std::fs::write(&file, &whole).unwrap();
+    watch(&platform).await;
+    assert_eq!(told(&platform, agent.id).await, 2, "not before a minute has passed");
+    let earlier = "update node_tasks set finished_at = finished_at - interval '2 minutes' where node_id = $1";
+    sqlx::query(earlier).bind(agent.id).execute(&platform.story.pool).await.unwrap();
+    watch(&platform).await;
+    holds(&file, &[]).await;
+    let done = "select count(*) = 1 and $2::text[] is not null from node_tasks
+        where node_id = $1 and kind = 'ssh.install_authorized_keys' and status = 'succeeded' and input -> 'keys' = '[]'";
+    platform.story.until_true("the node says that it did", done, agent.id, &[]).await;
+    sqlx::query(earlier).bind(agent.id).execute(&platform.story.pool).await.unwrap();
+    watch(&platform).await;
+    assert_eq!(told(&platform, agent.id).await, 3, "what was heard is not said again");
+    platform.decommission(id).await;
+    agent.end().await;
+    platform.end().await;
+}
+
+/// How often the node was told who may log in.
+async fn told(platform: &Platform, node: Uuid) -> i64 {
+    let tasks = "select count(*) from node_tasks where node_id = $1 and kind = 'ssh.install_authorized_keys'";
+    sqlx::query_scalar(tasks).bind(node).fetch_one(&platform.story.pool).await.unwrap()
+}
+
+/// That it knows of a newer set says nothing of what became of that one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_was_told_of_something_newer_is_told_again_before_anything_is_launched() {
+    let platform = Platform::new().await;
+    let node = Node::enrol(&platform.http, "gpu-1").await;
+    let body = json!({
+        "project_id": EXAMPLE, "node_id": node.id, "capacity_shape": "gpu_slice", "gpu_count": 0, "cpu_cores": 8,
+        "memory_gib": 64,
+    });
+    platform.http.post(&admin("/allocations"), body).await.with(201);
+    let number = bootstrapped(&platform).await;
+    let credential = keep(&platform, "first", &key(1).0).await;
+    let wish = asking(&number, &json!({ "bootstrap_access_credential": credential }));
+    let newer = Outcome::Refused { refusal: Refusal::StaleGeneration };
+
+    let made = platform.create(wish.clone()).await.with(202);
+    let first = node.takes("10s").await;
+    node.answers(&first, &newer).await.with(200);
+    let second = node.takes("10s").await;
+    assert_eq!((second.kind.as_str(), &second.input), ("ssh.install_authorized_keys", &first.input));
+    assert!(second.generation > first.generation, "what is told now is newer");
+    node.answers(&second, &Outcome::Succeeded { output: Output::KeysInstalled }).await.with(200);
+    let launch = node.takes("10s").await;
+    let Ok(Task::OciLaunch(asked)) = Task::read(&launch.kind, &launch.input) else {
+        panic!("{}", launch.kind)
+    };
+    let launched = Launched {
+        member: asked.workload.member.clone(),
+        container_id: "c".into(),
+        digest: asked.workload.image.digest.clone(),
+        ports: asked.workload.ports.iter().map(|port| (port.name.clone(), port.host)).collect(),
+    };
+    let output = Output::Launched { members: vec![launched] };
+    node.answers(&launch, &Outcome::Succeeded { output }).await.with(200);
+    let probe = node.takes("10s").await;
+    let healthy = Outcome::Succeeded { output: Output::Healthy { tries: 1 } };
+    node.answers(&probe, &healthy).await.with(200);
+    platform.succeeds(id_of(&made["workflow"])).await;
+
+    // It is not told for ever.
+    let made = platform.create(wish).await.with(202);
+    for _ in 0..5 {
+        node.answers(&node.takes("10s").await, &newer).await.with(200);
+    }
+    assert_eq!(platform.story.ends(id_of(&made["workflow"])).await, RunState::Compensated);
+    let failed = platform.instance(id_of(&made)).await;
+    assert_eq!(failed["status_reason"]["code"], "task_rejected", "{failed:#}");
+    let undo = node.takes("10s").await;
+    node.answers(&undo, &Outcome::Succeeded { output: Output::KeysInstalled }).await.with(200);
     platform.end().await;
 }

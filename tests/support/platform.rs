@@ -205,7 +205,12 @@ impl Platform {
     /// Asks for an action and waits for what becomes of it.
     pub async fn act(&self, id: Uuid, verb: &str, body: Value) -> Value {
         let path = project(&format!("/app-instances/{id}/{verb}?wait=60s"));
-        self.http.acting("operator").post(&path, body).await.with(200)
+        let answer = self.http.acting("operator").post(&path, body).await;
+        if answer.status.as_u16() == 202 {
+            let run = id_of(&answer.body["workflow"]);
+            panic!("{verb} does not come to an end: {}", self.story.describe(run).await);
+        }
+        answer.with(200)
     }
 
     pub async fn instance(&self, id: Uuid) -> Value {

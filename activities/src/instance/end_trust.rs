@@ -1,9 +1,11 @@
 //! Has the node take the key out by which somebody logged in for the instance's sake: it is told the complete set that is wanted
-//! without it. The run waits for the node's word, since a key that nobody heard to be gone may still open the door.
+//! without it. The run waits for the node's word, since a key that nobody heard to be gone may still open the door. Of an instance
+//! that was never given one nobody asks this.
 
 use engine::{Activity, Call, Fault};
 use node_protocol::Outcome;
 use serde::{Deserialize, Serialize};
+use store::app_instances::AppInstance;
 use store::deployment::credentials::BOOTSTRAP;
 use store::{deployment, ssh_trusts};
 use uuid::Uuid;
@@ -26,16 +28,11 @@ pub struct EndTrust {
 impl Activity for EndTrust {
     const NAME: &'static str = "end_trust";
     type Env = Env;
-    /// Whether the instance was ever given a key, so that the node is to be heard.
-    type Output = bool;
+    type Output = ();
 
-    async fn run(&self, env: &Env, call: &Call) -> Result<bool, Fault> {
+    async fn run(&self, env: &Env, call: &Call) -> Result<(), Fault> {
         let mut tx = env.engine.pool().begin().await?;
         let instance = held(&mut tx, self.instance).await?;
-        // A deployment that turned back ended the trust and did not wait, so its row says nothing of the node.
-        if !deployment::credentials::of(&instance)?.contains_key(BOOTSTRAP) {
-            return Ok(false);
-        }
         ssh_trusts::end(&mut tx, instance.id).await?;
         let signal = format!("{UNTRUSTED}/{}", self.attempt);
         let asking = Asking {
@@ -46,8 +43,14 @@ impl Activity for EndTrust {
         };
         tell(&mut tx, self.node_id, asking).await?;
         tx.commit().await?;
-        Ok(true)
+        Ok(())
     }
+}
+
+/// Whether the instance was given a key, so that its node is to be heard. A deployment that turned back ended the trust and did
+/// not wait, so that there is no row of it says nothing of the node.
+pub fn was_given_key(instance: &AppInstance) -> sqlx::Result<bool> {
+    Ok(deployment::credentials::of(instance)?.contains_key(BOOTSTRAP))
 }
 
 /// Only a node that wrote this very set is believed. One that knows of a newer set has perhaps not written that one.

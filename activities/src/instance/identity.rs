@@ -62,6 +62,35 @@ impl Activity for ProvisionIdentity {
     }
 }
 
+/// Tells the node once more who may log in: it said that it was told of a newer set, and that one may have failed there. The trust
+/// itself is the identity's to undo.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct TellTrustAgain {
+    pub node_id: Uuid,
+    /// Which try this is; the run waits for the answer to this very one.
+    pub attempt: u32,
+}
+
+impl Activity for TellTrustAgain {
+    const NAME: &'static str = "tell_trust_again";
+    type Env = Env;
+    type Output = ();
+
+    async fn run(&self, env: &Env, call: &Call) -> Result<(), Fault> {
+        let mut tx = env.engine.pool().begin().await?;
+        let signal = format!("{TRUSTED}/{}", self.attempt);
+        let asking = Asking {
+            key: &call.idempotency_key,
+            epoch: call.epoch,
+            wakes: Some((call.run, &signal)),
+            correlation_id: &call.correlation_id,
+        };
+        tell(&mut tx, self.node_id, asking).await?;
+        tx.commit().await?;
+        Ok(())
+    }
+}
+
 /// It may do nothing by a key of the project: what an instance may do, it may do to itself alone.
 fn account<'a>(instance: &'a AppInstance, id: Uuid, slug: &'a str) -> NewServiceAccount<'a> {
     NewServiceAccount {
@@ -96,8 +125,8 @@ async fn trust(conn: &mut PgConnection, instance: &AppInstance, call: &Call) -> 
     Ok(Some(tell(conn, allocation.node_id, asking).await?))
 }
 
-/// Nobody logs in for the instance's sake any more. Its node is told, whenever it is there to be told; the watch over nodes asks
-/// again where that fails, and whoever ends the instance waits for it.
+/// Nobody logs in for the instance's sake any more. Its node is told, whenever it is there to be told; the watch over nodes tells
+/// it again where that fails, and whoever ends the instance waits for it.
 async fn end_trust(
     conn: &mut PgConnection,
     instance: Uuid,

@@ -1,5 +1,7 @@
 //! Another version for an instance that runs: what would change, and whether both versions fit beside each other.
 
+use std::collections::BTreeSet;
+
 use domain::ErrorCode::{PlacementUnsatisfiable, StateConflict, VersionNotFound};
 use domain::manifest::{RuntimeProfile, Version};
 use domain::placement::{self, Candidate, Grant, Row, Strategy, Wanted};
@@ -7,7 +9,7 @@ use serde_json::{Value, json};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::images::{self, Which, runtime};
+use super::images::{self, Which};
 use super::{Admitted, Purpose, admit, candidate, credentials, still_usable};
 use crate::app_instance_artifacts::{self, Standing, UsedArtifact};
 use crate::app_instance_releases::{self, Release};
@@ -63,9 +65,13 @@ pub async fn decide_change(
     let wanted = Wanted::of(&admitted.manifest.version.compatibility, grant);
     let (strategy, matrix) = fitting(&wanted, there, &own_share(conn, instance).await?)?;
     let serving = app_instance_artifacts::of(conn, instance.id, Standing::Serving).await?;
-    let is_nothing = instance.version == version.version
-        && runtime(&serving).map(|one| &one.digest) == runtime(&images).map(|one| &one.digest);
+    let is_nothing = instance.version == version.version && digests(&serving) == digests(&images);
     Ok(Change { version_id: version.id, images, release, strategy, is_nothing, matrix })
+}
+
+/// Every image counts, by its name: an app may fetch those that the node does not start.
+fn digests(images: &[UsedArtifact]) -> BTreeSet<(&str, &str)> {
+    images.iter().map(|image| (image.name.as_str(), image.digest.as_str())).collect()
 }
 
 async fn wanted_version(

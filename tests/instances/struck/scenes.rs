@@ -42,9 +42,10 @@ pub(super) fn deploying_again(database: &TestDatabase) -> Check<DeployInstance> 
     check(database, DeployInstance { account: ACCOUNT, pull: PULL, ..again }, trusting)
 }
 
+/// With a key that opens the node as long as the instance is there.
 pub(super) fn decommissioning(database: &TestDatabase) -> Check<DecommissionInstance> {
     let decommission = DecommissionInstance { instance: INSTANCE, generation: 3 };
-    check(database, decommission, |engine| begin_anew(engine, "running", true))
+    check(database, decommission, trusted)
 }
 
 /// From the version that serves to this one.
@@ -122,9 +123,27 @@ fn vanished(engine: &Engine) -> Arc<Env> {
     env
 }
 
-/// The instance was given a key by which somebody logs in to set it up.
 fn trusting(engine: &Engine) -> Arc<Env> {
     let env = begin_anew(engine, "requested", false);
+    give_key(engine);
+    env
+}
+
+/// Its node has the key.
+fn trusted(engine: &Engine) -> Arc<Env> {
+    let env = begin_anew(engine, "running", true);
+    give_key(engine);
+    wait_for(run(
+        engine,
+        "insert into ssh_trusts (instance_id, node_id, credential_id) values
+         ('00000000-0000-0000-0000-000000000019', '00000000-0000-0000-0000-000000000017',
+          '00000000-0000-0000-0000-000000000024')",
+    ));
+    env
+}
+
+/// The instance was given a key by which somebody logs in to set it up.
+fn give_key(engine: &Engine) {
     let key = "insert into access_credentials (id, org_id, project_id, name, kind, sealed, public_key, created_by)
         select '00000000-0000-0000-0000-000000000024', org_id, project_id, 'login', 'ssh_key', 'sealed', 'ssh-ed25519 AAAA',
             created_by from app_instances on conflict do nothing";
@@ -134,7 +153,6 @@ fn trusting(engine: &Engine) -> Arc<Env> {
         r#"update app_instances
            set credentials = '{ "bootstrap_access_credential": "00000000-0000-0000-0000-000000000024" }'"#,
     ));
-    env
 }
 
 fn occupied(engine: &Engine) -> Arc<Env> {

@@ -4,6 +4,8 @@
 //! A node that does not answer owes the removal. The debt is written down, the task stays open for it, and the run goes
 //! on when the node comes back.
 
+mod stands;
+
 use std::time::Duration;
 
 use activities::Env;
@@ -20,12 +22,13 @@ use sqlx::PgConnection;
 use store::app_instances::{AppInstance, Why};
 use store::resource_ledger::{self as ledger, Holder, Kind};
 use store::{
-    allocations, app_instance_artifacts, app_instance_heartbeats, app_instance_releases, app_instances,
-    meters, outbox, registry_credentials, teardowns,
+    app_instance_artifacts, app_instance_heartbeats, app_instance_releases, app_instances, meters, outbox,
+    registry_credentials, teardowns,
 };
 use tracing::Span;
 use uuid::Uuid;
 
+use self::stands::{Stands, stop_accepting_work};
 use super::{OperateInstanceInput, again};
 use crate::action::{Action, Refused, Requester, Subject};
 use crate::told::Told;
@@ -183,7 +186,7 @@ impl Workflow for DecommissionInstance {
     async fn run(&self, run: &mut Run<Env>) -> Result<(), Halt> {
         run.pivot();
         let instance = self.instance;
-        let node: Option<Uuid> = run
+        let stands: Stands = run
             .transact("stop_accepting_work", move |conn| Box::pin(stop_accepting_work(conn, instance)))
             .await?;
         // On its own, so that usage can be read at once, however long the removal takes.
@@ -191,10 +194,12 @@ impl Workflow for DecommissionInstance {
             Box::pin(async move { Ok(meters::close(conn, instance).await?) })
         })
         .await?;
-        let receipt = match node {
+        let receipt = match stands.node() {
             Some(node_id) => {
                 let evidence = self.removed(run, node_id).await?;
-                self.untrusted(run, node_id).await?;
+                if stands.may_have_left_a_key() {
+                    self.untrusted(run, node_id).await?;
+                }
                 Some((node_id, run.step(SignReceipt { instance, node_id, evidence }).await?))
             }
             // It never stood anywhere, so there is nothing to show.
@@ -239,9 +244,7 @@ impl DecommissionInstance {
         loop {
             asked += 1;
             let attempt = format!("key-{asked}");
-            if !run.step_for(&attempt, EndTrust { instance, node_id, attempt: attempt.clone() }).await? {
-                return Ok(());
-            }
+            run.step_for(&attempt, EndTrust { instance, node_id, attempt: attempt.clone() }).await?;
             let outcome = match run.wait_until("ssh_trust_ended", &attempt, ANSWERS_WITHIN).await? {
                 Some(outcome) => outcome,
                 None => {
@@ -276,21 +279,6 @@ impl DecommissionInstance {
             .await?;
         Ok(format!("{attempt}-late"))
     }
-}
-
-/// The node that the instance stands on, if it was ever placed.
-async fn stop_accepting_work(conn: &mut PgConnection, instance: Uuid) -> Result<Option<Uuid>, Fault> {
-    let now = instance::held(conn, instance).await?;
-    let from = now.status()?;
-    if from != InstanceStatus::Decommissioning {
-        let to = InstanceStatus::Decommissioning;
-        if !app_instances::move_to(conn, instance, from, to, None).await? {
-            return Err(Fault::terminal("state_conflict", format!("the instance is {from}")));
-        }
-    }
-    app_instances::set_endpoints(conn, instance, &json!([])).await?;
-    let Some(allocation) = now.allocation_id else { return Ok(None) };
-    Ok(allocations::find(conn, allocation).await?.map(|allocation| allocation.node_id))
 }
 
 async fn record_debt(conn: &mut PgConnection, instance: Uuid, node: Uuid, run: Uuid) -> Result<(), Fault> {

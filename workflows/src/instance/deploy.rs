@@ -6,7 +6,7 @@ use std::time::Duration;
 use activities::Env;
 use activities::instance::{
     self, BeginDeploy, CheckEntitlement, IssuePullIntent, LaunchWorkload, ProbeWorkload, ProvisionIdentity,
-    RemoveWorkload, ReservePlacement, ResolveArtifacts,
+    RemoveWorkload, ReservePlacement, ResolveArtifacts, TellTrustAgain,
 };
 use domain::placement::Strategy;
 use domain::{EventType, InstanceStatus, StatusReason};
@@ -30,6 +30,8 @@ pub(super) const LAUNCHES_WITHIN: Duration = Duration::from_secs(30 * 60);
 pub(super) const ANSWERS_WITHIN: Duration = Duration::from_secs(120);
 /// A node has this long to take away what an earlier try left.
 const REMOVES_WITHIN: Duration = Duration::from_secs(10 * 60);
+/// So often a node is told who may log in, as long as it answers that it was told of something newer.
+const TELLINGS: u32 = 5;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct DeployInstance {
@@ -110,7 +112,7 @@ impl Workflow for DeployInstance {
         let placement = run.step(ReservePlacement { instance, strategy }).await?;
         let node_id = placement.node_id;
         if run.step(ProvisionIdentity { instance, account }).await?.is_some() {
-            trusted(run).await?;
+            trusted(run, node_id).await?;
         }
         run.step(IssuePullIntent { instance, node_id, pull }).await?;
         run.step(LaunchWorkload { instance, generation, placement, pull, alone: true }).await?;
@@ -181,13 +183,19 @@ impl DeployInstance {
     }
 }
 
-/// The node has the key; where it knows of a newer set already, that has it too.
-async fn trusted(run: &mut Run<Env>) -> Result<(), Halt> {
-    let outcome = run.wait_until("ssh_trust_installed", "", ANSWERS_WITHIN).await?;
-    let (reason, message) = match outcome {
-        Some(Outcome::Succeeded { .. } | Outcome::Refused { refusal: Refusal::StaleGeneration }) => {
-            return Ok(());
+/// The node has the key. Where it knows of a newer set already, that has the key too, but has perhaps not been written: it is told
+/// again.
+async fn trusted(run: &mut Run<Env>, node_id: Uuid) -> Result<(), Halt> {
+    let mut outcome: Option<Outcome> = run.wait_until("ssh_trust_installed", "", ANSWERS_WITHIN).await?;
+    for attempt in 2..=TELLINGS {
+        if !matches!(outcome, Some(Outcome::Refused { refusal: Refusal::StaleGeneration })) {
+            break;
         }
+        run.step_for(attempt, TellTrustAgain { node_id, attempt }).await?;
+        outcome = run.wait_until("ssh_trust_installed", attempt, ANSWERS_WITHIN).await?;
+    }
+    let (reason, message) = match outcome {
+        Some(Outcome::Succeeded { .. }) => return Ok(()),
         Some(Outcome::Failed { reason, message }) => (reason, message),
         Some(Outcome::Refused { refusal }) => {
             (StatusReason::TaskRejected, format!("the node refused the task: {refusal}"))

@@ -64,6 +64,8 @@ fn words(action: &str, step: &str) -> (&'static str, Option<&'static str>) {
         }
         "release_old" => ("the resource ledger: gives back what the old workload held", None),
         "stop_accepting_work" => ("the instance: it is decommissioning", None),
+        "end_trust" => ("the node, where a key set it up: a task to take that key out", None),
+        "ssh_trust_ended" => ("the node, where a key set it up: lets that key in no more", None),
         "sign_receipt" => ("nothing: checks the node's evidence and signs a receipt of it", None),
         "mark_decommissioned" => ("everything the instance held: identity, credentials, placement", None),
         "remove_workload" => match action {

@@ -1,11 +1,10 @@
 //! Nodes that fell silent are given up for lost, and what ran there has failed; a node that speaks again and still has its
 //! workloads has them back, as if nothing had been. What it returns without is the drift reconciler's; what it owed is
-//! collected.
+//! collected. And a node that could not write who may log in is told once more.
 
 use std::time::Duration;
 
-use activities::Env;
-use activities::instance;
+use activities::{Env, instance, trust};
 use domain::event::NewEvent;
 use domain::{EventType, InstanceStatus, NodeStatus, StatusReason};
 use engine::{Fault, Halt, Missed, OnExhausted, Overlap, PlannedStep, Run, Schedule, Workflow};
@@ -37,6 +36,7 @@ impl Workflow for WatchNodes {
         PlannedStep::transact("give_up_silent"),
         PlannedStep::transact("take_back_returned"),
         PlannedStep::transact("collect_debts"),
+        PlannedStep::transact("tell_keys_again"),
     ];
     const ON_EXHAUSTED: OnExhausted = OnExhausted::Unwind;
     type Env = Env;
@@ -64,7 +64,18 @@ impl Workflow for WatchNodes {
                 Box::pin(async move { debts::collect(conn, &told).await })
             })
             .await?;
-        run.output(&json!({ "nodes_lost": lost, "instances_recovered": back, "debts_collected": paid })).await
+        let correlation_id = run.correlation_id().to_owned();
+        let told: usize = run
+            .transact("tell_keys_again", move |conn| {
+                let correlation_id = correlation_id.clone();
+                Box::pin(async move { Ok(trust::tell_again(conn, &correlation_id).await?) })
+            })
+            .await?;
+        run.output(&json!({
+            "nodes_lost": lost, "instances_recovered": back, "debts_collected": paid,
+            "nodes_told_keys_again": told,
+        }))
+        .await
     }
 }
 
