@@ -3,7 +3,14 @@
 //! knocked at for every event.
 //!
 //! It may be repeated: what the receiver took is written down at once, and the rest is still due. A receiver knows a
-//! repetition by `webhook-id`, which is the event's own id.
+//! repetition by `webhook-id`, which is the event's own id. Only so many are delivered to at once; whoever finds no place
+//! comes again.
+
+mod places;
+mod results;
+
+pub(crate) use places::Places;
+pub use results::results;
 
 use std::time::{Duration, Instant};
 
@@ -38,6 +45,13 @@ pub struct Delivered {
     pub delivered: u32,
     /// Whether there is more to send now.
     pub more: bool,
+    /// Nothing was sent, because as many are being delivered to as may be at once.
+    #[serde(default)]
+    pub full: bool,
+}
+
+impl Delivered {
+    const NOTHING: Delivered = Delivered { delivered: 0, more: false, full: false };
 }
 
 impl Activity for DeliverDue {
@@ -47,11 +61,15 @@ impl Activity for DeliverDue {
     type Output = Delivered;
 
     async fn run(&self, env: &Env, call: &Call) -> Result<Delivered, Fault> {
-        let began = Instant::now();
-        let mut delivered = 0;
-        let Some(round) = Round::open(env, self.webhook_id).await? else {
-            return Ok(Delivered { delivered, more: false });
+        let mut tx = env.pool().begin().await?;
+        let project = webhooks::project_of(&mut tx, self.webhook_id).await?;
+        tx.rollback().await?;
+        let Some(project) = project else { return Ok(Delivered::NOTHING) };
+        let Some(_place) = env.deliveries.take(project) else {
+            return Ok(Delivered { more: true, full: true, ..Delivered::NOTHING });
         };
+        let (began, mut delivered) = (Instant::now(), 0);
+        let Some(round) = Round::open(env, self.webhook_id).await? else { return Ok(Delivered::NOTHING) };
         for (delivery, event) in &round.letters {
             if call.cancelled.is_cancelled() || began.elapsed() > ROUND {
                 break;
@@ -64,7 +82,7 @@ impl Activity for DeliverDue {
         let mut tx = env.pool().begin().await?;
         let more = deliveries::is_due(&mut tx, self.webhook_id).await?;
         tx.rollback().await?;
-        Ok(Delivered { delivered, more })
+        Ok(Delivered { delivered, more, full: false })
     }
 }
 
@@ -125,6 +143,7 @@ impl Round {
             secrets: &self.secrets,
         };
         let answer = env.webhooks()?.send(&letter).await;
+        let result = results::of(&answer);
         let mut tx = env.pool().begin().await?;
         let taken = match answer {
             Ok(status @ 200..=299) => {
@@ -138,6 +157,7 @@ impl Round {
             }
         };
         tx.commit().await?;
+        results::count(result);
         Ok(taken)
     }
 

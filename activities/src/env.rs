@@ -11,6 +11,7 @@ use domain::artifact;
 use engine::{Engine, Fault, Pool, Retry};
 use store::app_artifacts::AppArtifact;
 
+use crate::deliver_due::Places;
 use crate::task_signers::TaskSigners;
 
 /// Built once per process by the composition root.
@@ -25,13 +26,24 @@ pub struct Env {
     blobs: Option<Blobs>,
     /// What sends events to webhooks.
     webhooks: Option<WebhookSender>,
+    /// How many of them are delivered to at once.
+    pub(crate) deliveries: Places,
     /// What the demo holds; it touches nothing outside this process.
     desk: Mutex<Vec<String>>,
 }
 
 impl Env {
     pub fn new(engine: Engine) -> Env {
-        Env { engine, signers: None, registry: None, blobs: None, webhooks: None, desk: Mutex::default() }
+        let deliveries = Places::among(engine.settings().slots);
+        Env {
+            engine,
+            signers: None,
+            registry: None,
+            blobs: None,
+            webhooks: None,
+            deliveries,
+            desk: Mutex::default(),
+        }
     }
 
     #[must_use]

@@ -69,6 +69,21 @@ pub async fn insert(conn: &mut PgConnection, new: &NewWebhook<'_>) -> sqlx::Resu
     .await
 }
 
+/// How many the project has. Until the transaction ends, whoever else counts them to add one waits.
+pub async fn count_to_add(conn: &mut PgConnection, project: Uuid) -> sqlx::Result<i64> {
+    sqlx::query_scalar!("select id from projects where id = $1 for no key update", project)
+        .fetch_optional(&mut *conn)
+        .await?;
+    sqlx::query_scalar!(r#"select count(*) as "number!" from webhooks where project_id = $1"#, project)
+        .fetch_one(conn)
+        .await
+}
+
+/// Whose it is; none if it is gone.
+pub async fn project_of(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<Uuid>> {
+    sqlx::query_scalar!("select project_id from webhooks where id = $1", id).fetch_optional(conn).await
+}
+
 pub async fn list(conn: &mut PgConnection, project: Uuid, slice: Slice) -> sqlx::Result<Vec<Webhook>> {
     sqlx::query_as!(
         Webhook,

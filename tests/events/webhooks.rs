@@ -1,6 +1,7 @@
 //! Webhooks: a receiver gets every event, signed and in order, and what it does not take is tried again, kept or given up.
 //! No event goes where the policy does not allow.
 
+mod crowd;
 mod office;
 mod struck;
 

@@ -2,11 +2,12 @@
 //!
 //! One run per webhook, not per event: a thousand events a second are then a few runs a second, one receiver gets its
 //! events in their order, and one that hangs holds up nobody else. When to try again is written in the delivery's row;
-//! a run sends what is due and ends.
+//! a run sends what is due and ends. However many hang, they have a part of the workers and never all.
 
 mod deliver;
 mod dispatch;
 
+pub use activities::deliver_due::results;
 pub use deliver::DeliverWebhook;
 pub use dispatch::{Dispatcher, dispatch};
 

@@ -106,6 +106,8 @@ pub enum Reply {
     Redirect(&'static str),
     /// No answer at all.
     Silence,
+    /// Taken, after this time.
+    Late(Duration),
 }
 
 #[derive(Clone, Debug)]
@@ -140,6 +142,9 @@ struct Held {
     next: Mutex<VecDeque<Reply>>,
     otherwise: Mutex<Option<Reply>>,
     connections: AtomicU32,
+    /// Letters that are answered late: how many now, and at most.
+    at_once: AtomicU32,
+    most_at_once: AtomicU32,
 }
 
 pub struct Receiver {
@@ -174,6 +179,11 @@ impl Receiver {
         self.held.got.lock().unwrap().clone()
     }
 
+    /// How many letters it had in hand at the same time, of those that it answered late.
+    pub fn most_at_once(&self) -> u32 {
+        self.held.most_at_once.load(Ordering::Relaxed)
+    }
+
     pub fn connections(&self) -> u32 {
         self.held.connections.load(Ordering::Relaxed)
     }
@@ -189,6 +199,13 @@ async fn take(State(held): State<Arc<Held>>, headers: HeaderMap, body: Bytes) ->
         Some(Reply::Status(status)) => StatusCode::from_u16(status).unwrap().into_response(),
         Some(Reply::Redirect(to)) => (StatusCode::FOUND, [(header::LOCATION, to)]).into_response(),
         Some(Reply::Silence) => std::future::pending().await,
+        Some(Reply::Late(time)) => {
+            let now = held.at_once.fetch_add(1, Ordering::Relaxed) + 1;
+            held.most_at_once.fetch_max(now, Ordering::Relaxed);
+            tokio::time::sleep(time).await;
+            held.at_once.fetch_sub(1, Ordering::Relaxed);
+            StatusCode::NO_CONTENT.into_response()
+        }
     }
 }
 
