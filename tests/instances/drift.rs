@@ -96,6 +96,39 @@ async fn what_stands_still_is_started_and_what_nobody_wants_is_taken_away() {
     platform.end().await;
 }
 
+/// Its own runs may well fail; the look goes on with the others.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instance_that_cannot_be_read_keeps_no_other_from_being_put_right() {
+    let driver = Simulated::new();
+    let platform = Platform::new().await;
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    let (odd, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
+    platform.succeeds(run).await;
+    let (other, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
+    platform.succeeds(run).await;
+    let set = async |profile: &str| {
+        let statement =
+            format!("update app_instance_releases set profile = {profile} where instance_id = $1");
+        sqlx::query(sqlx::AssertSqlSafe(statement)).bind(odd).execute(&platform.story.pool).await.unwrap();
+    };
+    set("jsonb_build_object('was', profile)").await;
+    driver.vanish();
+    assert_eq!(look(&platform, agent.id).await, 1);
+    assert_eq!(states(&driver, other).await, [(2, WorkloadState::Running)]);
+    let looked: serde_json::Value = sqlx::query_scalar(
+        "select output from engine.run where kind = 'platform.watch_drift' order by id desc limit 1",
+    )
+    .fetch_one(&platform.story.pool)
+    .await
+    .unwrap();
+    assert_eq!(looked, json!({ "instances": [other], "unreadable": 1, "no_room": 0 }));
+    set("profile -> 'was'").await;
+    assert_eq!(look(&platform, agent.id).await, 2, "and it is put right once it can be read");
+    assert_eq!(states(&driver, odd).await, [(2, WorkloadState::Running)]);
+    agent.end().await;
+    platform.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_workload_that_is_gone_is_launched_again() {
     let driver = Simulated::new();

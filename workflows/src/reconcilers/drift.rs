@@ -1,5 +1,6 @@
 //! What nodes report is held against what should be there. This only looks: whatever differs is given to a run of the
 //! instance's own, which looks again before it acts. A container whose instance is not the platform's is nobody's to touch.
+//! What cannot be judged, or has no room for a run, is counted and keeps no other from its turn.
 
 use activities::Env;
 use domain::manifest::RuntimeProfile;
@@ -10,12 +11,13 @@ use engine::{
 };
 use node_protocol::{WorkloadReport, WorkloadState};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use sqlx::PgConnection;
 use store::app_instance_artifacts::Standing;
 use store::app_instances::AppInstance;
 use store::nodes::{self, Node};
 use store::{Slice, app_instance_releases, app_instances};
+use tracing::warn;
 use uuid::Uuid;
 
 use crate::action::Subject;
@@ -127,6 +129,17 @@ pub fn workloads(node: &Node) -> Vec<WorkloadReport> {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct WatchDrift {}
 
+/// What one look came to.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Looked {
+    /// Those that differ and have a run now.
+    pub instances: Vec<Uuid>,
+    /// What should be there of these cannot be read.
+    pub unreadable: usize,
+    /// These differ, and their project has too many runs already.
+    pub no_room: usize,
+}
+
 impl Workflow for WatchDrift {
     const NAME: &'static str = "platform.watch_drift";
     const PLAN: &'static [PlannedStep] = &[PlannedStep::activity("reconcile_what_differs")];
@@ -134,8 +147,8 @@ impl Workflow for WatchDrift {
     type Env = Env;
 
     async fn run(&self, run: &mut Run<Env>) -> Result<(), Halt> {
-        let started = run.step(ReconcileWhatDiffers {}).await?;
-        run.output(&json!({ "instances": started })).await
+        let looked = run.step(ReconcileWhatDiffers {}).await?;
+        run.output(&looked).await
     }
 }
 
@@ -146,10 +159,10 @@ pub struct ReconcileWhatDiffers {}
 impl Activity for ReconcileWhatDiffers {
     const NAME: &'static str = "reconcile_what_differs";
     type Env = Env;
-    type Output = Vec<Uuid>;
+    type Output = Looked;
 
-    async fn run(&self, env: &Env, call: &Call) -> Result<Vec<Uuid>, Fault> {
-        let (mut after, mut started) = (None, Vec::new());
+    async fn run(&self, env: &Env, call: &Call) -> Result<Looked, Fault> {
+        let (mut after, mut looked) = (None, Looked::default());
         loop {
             let mut tx = env.pool().begin().await?;
             let page = nodes::list(&mut tx, Slice { after, limit: PAGE }).await?;
@@ -157,23 +170,23 @@ impl Activity for ReconcileWhatDiffers {
             let mut found = Vec::new();
             for node in &page {
                 if matches!(node.status()?, NodeStatus::Active | NodeStatus::Drained) {
-                    let all = differing(&mut tx, node).await?;
+                    let all = differing(&mut tx, node, &mut looked).await?;
                     found.extend(all.into_iter().map(|instance| (instance, node.id)));
                 }
             }
             drop(tx);
             for (instance, node) in found {
-                started.extend(reconcile(env, instance, node, call).await?);
+                reconcile(env, instance, node, call, &mut looked).await?;
             }
             if after.is_none() {
                 env.engine().wake();
-                return Ok(started);
+                return Ok(looked);
             }
         }
     }
 }
 
-async fn differing(conn: &mut PgConnection, node: &Node) -> Result<Vec<Uuid>, Fault> {
+async fn differing(conn: &mut PgConnection, node: &Node, looked: &mut Looked) -> Result<Vec<Uuid>, Fault> {
     let seen = workloads(node);
     let mut about = app_instances::expected_on(conn, node.id).await?;
     about.extend(seen.iter().map(|workload| workload.instance_id));
@@ -181,18 +194,40 @@ async fn differing(conn: &mut PgConnection, node: &Node) -> Result<Vec<Uuid>, Fa
     about.dedup();
     let mut differing = Vec::new();
     for instance in app_instances::of(conn, &about).await? {
-        let (serving, claim) = (Wanted::of(conn, instance.id).await?, claim(&instance)?);
-        if compare(instance.id, claim, serving.as_ref(), &seen).is_drift() {
-            differing.push(instance.id);
+        match differs(conn, &instance, &seen).await {
+            Ok(true) => differing.push(instance.id),
+            Ok(false) => {}
+            // The database's trouble is everybody's; what one instance says is its own.
+            Err(fault @ Fault::Retry(_)) => return Err(fault),
+            Err(fault) => {
+                warn!(instance = %instance.id, ?fault, "what should be there cannot be read");
+                looked.unreadable += 1;
+            }
         }
     }
     Ok(differing)
 }
 
-/// `None` where another run acts on the instance: the next look sees what that leaves.
-async fn reconcile(env: &Env, id: Uuid, node_id: Uuid, call: &Call) -> Result<Option<Uuid>, Fault> {
+async fn differs(
+    conn: &mut PgConnection,
+    instance: &AppInstance,
+    seen: &[WorkloadReport],
+) -> Result<bool, Fault> {
+    let serving = Wanted::of(conn, instance.id).await?;
+    let claim = claim(instance).map_err(|error| Fault::needs_operator("unreadable", error.to_string()))?;
+    Ok(compare(instance.id, claim, serving.as_ref(), seen).is_drift())
+}
+
+/// Where another run acts on the instance none is started: the next look sees what that leaves.
+async fn reconcile(
+    env: &Env,
+    id: Uuid,
+    node_id: Uuid,
+    call: &Call,
+    looked: &mut Looked,
+) -> Result<(), Fault> {
     let mut tx = env.pool().begin().await?;
-    let Some(instance) = app_instances::find(&mut tx, id).await? else { return Ok(None) };
+    let Some(instance) = app_instances::find(&mut tx, id).await? else { return Ok(()) };
     let options = Start {
         project_id: instance.project_id,
         org_id: Some(instance.org_id),
@@ -204,9 +239,15 @@ async fn reconcile(env: &Env, id: Uuid, node_id: Uuid, call: &Call) -> Result<Op
         Ok(mut started) => {
             tx.commit().await?;
             started.begin();
-            Ok(Some(id))
+            looked.instances.push(id);
+            Ok(())
         }
-        Err(StartError::TargetBusy(_)) => Ok(None),
+        Err(StartError::TargetBusy(_)) => Ok(()),
+        Err(StartError::Backlog) => {
+            warn!(instance = %id, project = %instance.project_id, "a project has no room to put an instance right");
+            looked.no_room += 1;
+            Ok(())
+        }
         Err(StartError::Engine(EngineError::Database(error))) => Err(error.into()),
         Err(other) => Err(Fault::retry("not_started", other.to_string())),
     }
