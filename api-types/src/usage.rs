@@ -87,6 +87,12 @@ pub struct UsageRecord {
     pub reference_id: Option<String>,
     #[schema(value_type = Object)]
     pub metadata: Value,
+    /// Who told it, as the event's `source` says; what the platform counted itself is from under `/platform`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// Their own name for it, the event's `id`: the same two again are the same usage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_id: Option<String>,
     pub recorded_at: DateTime<Utc>,
     /// The kind of the allocation, which a price may be for.
     #[schema(required)]

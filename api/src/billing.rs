@@ -19,7 +19,7 @@ use axum::http::HeaderMap;
 use chrono::{DateTime, Utc};
 use domain::{Demand, ErrorCode, Permission, Refusal, authorize};
 use sqlx::PgConnection;
-use store::{app_instances, open_windows, server};
+use store::{app_instances, meters, open_windows, server};
 use uuid::Uuid;
 
 use crate::caller::Caller;
@@ -99,9 +99,10 @@ impl Whose {
     }
 }
 
-/// Everything before is rated: the oldest window that is not, or now.
+/// Everything before is rated: the oldest window that is not, the first second that a meter has not written down yet, or now.
 async fn rated_until(conn: &mut PgConnection, project: Uuid) -> Result<DateTime<Utc>, ApiError> {
-    let oldest = open_windows::oldest(conn, project).await?;
+    let told = open_windows::oldest(conn, project).await?;
+    let counted = meters::unwritten_since(conn, project).await?;
     let now = server::now(conn).await?;
-    Ok(oldest.map_or(now, |oldest| oldest.min(now)))
+    Ok([told, counted].into_iter().flatten().fold(now, Ord::min))
 }

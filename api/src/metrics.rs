@@ -1,5 +1,5 @@
 //! `/metrics` in the `OpenMetrics` text format: requests by route template, what this process's engine counts by workflow
-//! and step, the events it numbered, and readings of what is under way in the database.
+//! and step, the events it numbered, the verdicts on usage, and readings of what is under way in the database.
 //!
 //! A scrape never fails for want of the database: what is counted in memory is worth having then more than ever. The age of
 //! the readings is one of them.
@@ -10,6 +10,7 @@ mod readings;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use api_types::UsageVerdict;
 use axum::extract::State as Shared;
 use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -50,11 +51,17 @@ struct RouteLabels {
     route: String,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct VerdictLabels {
+    verdict: &'static str,
+}
+
 pub(crate) struct Metrics {
     engine: Engine,
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
     latency: Family<RouteLabels, Histogram>,
+    usage: Family<VerdictLabels, Counter>,
     readings: Arc<Readings>,
     asked: Mutex<Option<Instant>>,
 }
@@ -73,9 +80,27 @@ impl Metrics {
             Unit::Seconds,
             latency.clone(),
         );
+        let usage: Family<VerdictLabels, Counter> = Family::default();
+        registry.register("usage_events", "Events of usage that were judged here", usage.clone());
         registry.register_collector(Box::new(Counters { engine: engine.clone(), hints: hints.clone() }));
         registry.register_collector(Box::new(Arc::clone(&readings)));
-        Metrics { engine: engine.clone(), registry, requests, latency, readings, asked: Mutex::new(None) }
+        let (engine, asked) = (engine.clone(), Mutex::new(None));
+        let metrics = Metrics { engine, registry, requests, latency, usage, readings, asked };
+        // A counter that is missing is no 0.
+        for verdict in [UsageVerdict::Accepted, UsageVerdict::Duplicate, UsageVerdict::Rejected] {
+            metrics.usage(verdict, 0);
+        }
+        metrics
+    }
+
+    /// So many events of usage had this verdict.
+    pub(crate) fn usage(&self, verdict: UsageVerdict, events: u64) {
+        let verdict = match verdict {
+            UsageVerdict::Accepted => "accepted",
+            UsageVerdict::Duplicate => "duplicate",
+            UsageVerdict::Rejected => "rejected",
+        };
+        self.usage.get_or_create(&VerdictLabels { verdict }).inc_by(events);
     }
 
     /// Paths that match no route share one label: callers must not be able to invent time series.

@@ -203,7 +203,7 @@ async fn rolled_up(pool: &PgPool, events: usize) -> Result<RolledUp, Failure> {
     let rated = "usage_windows, usage_hours, rated_series, ledger_entries, ledger_heads, prices";
     execute(&mut conn, format!("truncate usage_records, open_windows, copied, {rated} cascade")).await?;
     execute(&mut conn, format!("set bench.events = {events}")).await?;
-    execute(&mut conn, include_str!("../queries/metering.sql").into()).await?;
+    execute(&mut conn, include_str!("metering/events.sql").into()).await?;
     execute(&mut conn, "vacuum analyze".into()).await?;
     let (before, began) = (resident_mib()?, Instant::now());
     let (mut most, mut windows, mut entries) = (before, 0, 0);
@@ -230,8 +230,8 @@ async fn go_on(conn: &mut PgConnection) -> Result<(), Failure> {
         conn,
         "insert into usage_records (id, org_id, project_id, app_instance_id, app_slug, usage_source, usage_unit, quantity,
              occurred_at, window_start, window_end, correlation_id, source, event_id)
-         select (lpad(to_hex(1767225600000 + 10000000 + n), 12, '0') || '7' || substr(md5(n::text), 1, 3) || '8'
-                 || substr(md5(n::text), 4, 15))::uuid, p.id, p.id,
+         select (lpad(to_hex((extract(epoch from w.start) * 1000)::bigint + n % 250), 12, '0') || '7'
+                 || substr(md5(n::text), 1, 3) || '8' || substr(md5(n::text), 4, 15))::uuid, p.id, p.id,
              ('00000000-0000-0000-0000-' || lpad(to_hex(n % 20 + 1), 12, '0'))::uuid, 'writer', 'app_runtime', 'tokens', 7,
              w.start, w.start, w.start + interval '1 minute', 'c-live', '/apps/live', n::text
          from generate_series(0, 60 * 250 - 1) n
@@ -251,8 +251,11 @@ async fn read(pool: &PgPool, events: usize, reads: usize) -> Result<Vec<Figure>,
     go_on(&mut conn).await?;
     let all = Filter { project: PROJECT, instance: None, source: None, from: None, to: None };
     let one = Filter { instance: Some(Uuid::from_u128(7)), ..all };
+    // There are 250 events a minute.
+    let middle = beginning() + TimeDelta::minutes(i64::try_from(events / 500).unwrap_or_default());
+    let since = Filter { from: Some(middle), ..one };
     let by = [GroupBy::AppInstance];
-    let (mut days, mut hours, mut records) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut days, mut hours, mut records, mut later) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..reads {
         let stretch = || Stretch { after: None, windows: 51 };
         let began = Instant::now();
@@ -264,7 +267,10 @@ async fn read(pool: &PgPool, events: usize, reads: usize) -> Result<Vec<Figure>,
         let began = Instant::now();
         usage_records::list(&mut conn, &one, Slice { after: None, limit: 51 }).await?;
         records.push(began.elapsed().as_secs_f64() * 1e3);
-        if sums.is_empty() {
+        let began = Instant::now();
+        let found = usage_records::list(&mut conn, &since, Slice { after: None, limit: 51 }).await?;
+        later.push(began.elapsed().as_secs_f64() * 1e3);
+        if sums.is_empty() || found.is_empty() {
             return Err(Failure::Setup("there is no usage to read".into()));
         }
     }
@@ -279,6 +285,7 @@ async fn read(pool: &PgPool, events: usize, reads: usize) -> Result<Vec<Figure>,
         figure("usage by day p99", &days, "by day and instance"),
         figure("usage by hour p99", &hours, "of one instance by hour"),
         figure("usage records p99", &records, "a page of one instance's records"),
+        figure("usage records since p99", &later, "a page of them from the middle on"),
     ])
 }
 

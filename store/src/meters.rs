@@ -116,6 +116,20 @@ pub async fn accrue(conn: &mut PgConnection, after: Option<Uuid>, limit: i64) ->
     Ok(if behind { after.or(Some(Uuid::nil())) } else { last })
 }
 
+/// From when on what the meters of a project saw is not written down yet, or may still count; `None` where nothing is. An
+/// instance that nobody reported for longer than is believed does not count until somebody does.
+pub async fn unwritten_since(conn: &mut PgConnection, project: Uuid) -> sqlx::Result<Option<DateTime<Utc>>> {
+    sqlx::query_scalar!(
+        "select min(coalesce(pending_from, metered_until)) from meters
+         where project_id = $1 and closed_at is null and (pending_from is not null or (running
+             and (kind = 'allocation' or metered_until >= (select engine.now()) - make_interval(secs => $2))))",
+        project,
+        BELIEVED.as_seconds_f64()
+    )
+    .fetch_one(conn)
+    .await
+}
+
 /// A meter, what it is of, and what was seen of that just now.
 struct Row {
     subject_id: Uuid,

@@ -71,7 +71,8 @@ pub struct WebhookReading {
     pub disabled: i64,
     /// Events that active webhooks have not taken up.
     pub behind: i64,
-    /// Deliveries that are tried again, and how long the oldest due one has waited past its time.
+    /// Deliveries that are tried again, and how long the oldest due one has waited past its time. While its webhook rests,
+    /// nothing is due.
     pub waiting: i64,
     pub overdue_seconds: f64,
     pub dead: i64,
@@ -89,10 +90,33 @@ pub async fn webhooks(conn: &mut PgConnection) -> sqlx::Result<WebhookReading> {
                         coalesce(sum(greatest(c.last_seq - w.position, 0)) filter (where status = 'active'), 0)::bigint as behind
                  from webhooks w left join event_counters c on c.project_id = w.project_id) hooks,
                 (select count(*) as number,
-                        greatest(coalesce(extract(epoch from engine.now() - min(d.next_attempt_at)
-                            filter (where w.status = 'active' and w.rests_until is null)), 0), 0)::float8 as overdue
+                        greatest(coalesce(extract(epoch from engine.now() - min(greatest(d.next_attempt_at, w.rests_until))
+                            filter (where w.status = 'active')), 0), 0)::float8 as overdue
                  from webhook_deliveries d join webhooks w on w.id = d.webhook_id where d.status = 'pending') waiting,
                 (select count(*) as number from webhook_deliveries where status = 'failed') dead"#
+    )
+    .fetch_one(conn)
+    .await
+}
+
+#[derive(Clone, Debug)]
+pub struct RelayReading {
+    /// Events that were not passed on to the stream outside, and how long ago the oldest of them happened.
+    pub behind: i64,
+    pub oldest_seconds: f64,
+}
+
+/// Where nothing was ever passed on there is no stream, and nothing is behind.
+pub async fn relay(conn: &mut PgConnection) -> sqlx::Result<RelayReading> {
+    sqlx::query_as!(
+        RelayReading,
+        r#"select coalesce(sum(c.last_seq - reached.seq), 0)::bigint as "behind!",
+                  greatest(coalesce(extract(epoch from engine.now() - min(oldest.at)), 0), 0)::float8 as "oldest_seconds!"
+           from event_counters c left join event_relays r on r.project_id = c.project_id
+           cross join lateral (select greatest(r.position, c.forgotten) as seq) reached
+           left join lateral (select o.at from outbox o where o.project_id = c.project_id and o.seq > reached.seq
+                              order by o.seq limit 1) oldest on true
+           where c.last_seq > reached.seq and exists (select from event_relays)"#
     )
     .fetch_one(conn)
     .await

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use domain::{UsageSource, Window};
 use serde_json::Value;
 use sqlx::{PgConnection, Postgres, QueryBuilder};
@@ -31,6 +31,9 @@ pub struct UsageRecord {
     pub correlation_id: String,
     pub reference_id: Option<String>,
     pub metadata: Value,
+    /// Whoever told it, and their own name for it.
+    pub source: String,
+    pub event_id: String,
     pub recorded_at: DateTime<Utc>,
     /// The kind of the allocation, which its price may depend on.
     pub sku: Option<String>,
@@ -154,13 +157,26 @@ impl Filter {
     }
 }
 
+/// A record has its id from the moment at which it is written, by the clock of whoever writes it. An event may be dated a few
+/// minutes ahead and a window begins before what it holds, so nothing of a window is written earlier than this before it.
+const AHEAD: TimeDelta = TimeDelta::hours(1);
+
+/// No record of a window that begins at this moment or later has a lower id: what is older is passed over by key.
+fn lowest_id(from: DateTime<Utc>) -> Uuid {
+    let written = from.checked_sub_signed(AHEAD).unwrap_or(DateTime::UNIX_EPOCH).timestamp_millis();
+    // The first 48 bits of a version 7 id are its time; one that does not fit is after all of them.
+    let millis = u64::try_from(written).unwrap_or_default().min((1 << 48) - 1);
+    Uuid::from_u128(u128::from(millis) << 80)
+}
+
 /// In the order in which they were told.
 pub async fn list(conn: &mut PgConnection, filter: &Filter, slice: Slice) -> sqlx::Result<Vec<UsageRecord>> {
     let mut query = QueryBuilder::new(
         "select r.id, r.org_id, r.project_id, r.app_instance_id, r.allocation_id, r.app_slug, r.usage_source, r.usage_unit,
                 r.quantity, r.occurred_at, r.window_start, r.window_end, r.operating_mode, r.control_plane_scope,
-                r.runtime_backend, r.control_plane_component, r.correlation_id, r.reference_id, r.metadata, r.recorded_at,
-                a.sku, u.price_id, u.quantity as rated_quantity, u.price_id is not null and o.project_id is null as rated
+                r.runtime_backend, r.control_plane_component, r.correlation_id, r.reference_id, r.metadata, r.source,
+                r.event_id, r.recorded_at, a.sku, u.price_id, u.quantity as rated_quantity,
+                u.price_id is not null and o.project_id is null as rated
          from usage_records r
          left join allocations a on r.usage_source = 'allocation' and a.id = r.allocation_id
          left join usage_windows u on u.project_id = r.project_id and u.window_start = r.window_start
@@ -171,9 +187,30 @@ pub async fn list(conn: &mut PgConnection, filter: &Filter, slice: Slice) -> sql
              and o.window_end = r.window_end",
     );
     filter.narrow(&mut query, "r", "window_start");
+    if let Some(from) = filter.from {
+        query.push(" and r.id >= ").push_bind(lowest_id(from));
+    }
     if let Some(after) = slice.after {
         query.push(" and r.id > ").push_bind(after);
     }
     query.push(" order by r.id limit ").push_bind(slice.limit);
     query.build_query_as().fetch_all(conn).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_when_its_window_begins_or_minutes_before_is_not_passed_over() {
+        let id = Uuid::now_v7();
+        let (seconds, _) = id.get_timestamp().unwrap().to_unix();
+        let now = DateTime::from_timestamp(i64::try_from(seconds).unwrap(), 0).unwrap();
+        for ahead in [-3600, 0, 300] {
+            assert!(lowest_id(now + TimeDelta::seconds(ahead)) < id, "{ahead}");
+        }
+        assert!(lowest_id(now + TimeDelta::hours(2)) > id, "what is older is");
+        assert_eq!(lowest_id(DateTime::<Utc>::MIN_UTC), Uuid::nil());
+        assert!(lowest_id(DateTime::<Utc>::MAX_UTC) > id);
+    }
 }

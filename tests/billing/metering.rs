@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use activities::Env;
 use agent::Simulated;
+use chrono::{DateTime, TimeDelta, Utc};
 use domain::metering::WINDOWS_A_LOOK;
 use engine::Engine;
 use engine::testing::{Check, check_workflow};
@@ -12,6 +13,7 @@ use store::{meters, open_windows};
 use uuid::Uuid;
 use workflows::billing::accrue::AccrueAllocations;
 
+use super::ledger::rolled_up;
 use super::office::Office;
 use crate::http::{admin, project};
 use crate::lifecycle::{let_time_pass, wait_for};
@@ -74,6 +76,34 @@ async fn a_node_that_was_away_is_not_billed_for_it_and_old_news_change_nothing()
     close(&office).await;
     let (session, _) = sums(&office.records("").await);
     assert!((70..=72).contains(&session), "{session}");
+    office.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_meter_has_not_written_down_is_not_in_the_ledger_and_nobody_says_so() {
+    let office = Office::open().await;
+    let rated_until = async || -> DateTime<Utc> {
+        office.usage("").await["rated_until"].as_str().unwrap().parse().unwrap()
+    };
+    let before = office.now().await;
+    assert!(rated_until().await >= before, "nothing is used");
+    open(&office).await;
+    for _ in 0..2 {
+        office.later(5).await;
+        office.beat(true).await;
+    }
+    let pending: DateTime<Utc> = sqlx::query_scalar("select pending_from from meters where subject_id = $1")
+        .bind(office.instance)
+        .fetch_one(&office.platform.story.pool)
+        .await
+        .unwrap();
+    assert_eq!(rated_until().await, pending, "these seconds are no record yet");
+    assert!(pending < office.now().await - TimeDelta::seconds(8));
+    close(&office).await;
+    assert!(rated_until().await <= pending, "now they are, and their window waits to be rated");
+    rolled_up(&office).await;
+    let rated = office.now().await;
+    assert!(rated_until().await >= rated);
     office.close().await;
 }
 

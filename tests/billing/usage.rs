@@ -125,6 +125,13 @@ async fn usage_is_read_by_record_by_window_by_column_and_as_a_table() {
         office.event_at("d", 8, now - hour),
     ];
     office.tell(&events).await.with(200);
+    let told = office.usage("").await;
+    let first = &told["items"][0];
+    assert_eq!(
+        (&first["source"], &first["event_id"]),
+        (&json!("/apps/writer"), &json!("a")),
+        "as it was told"
+    );
     let sums = office.usage("&window=hour").await;
     let quantity = |item: &serde_json::Value| item["quantities"]["tokens"].as_i64().unwrap();
     let quantities = |page: &serde_json::Value| -> Vec<i64> {

@@ -2,12 +2,16 @@
 
 use agent::Simulated;
 use serde_json::json;
+use store::{event_relays, readings};
+use workflows::sequencer::number_all;
 
 use super::scraped;
+use crate::billing::office::Office;
 use crate::events::sequenced;
 use crate::http::{Http, project};
 use crate::support::docker::PORT;
 use crate::support::platform::{Platform, profile};
+use crate::support::realm::EXAMPLE;
 use crate::support::story::Story;
 
 fn has(page: &str, line: &str) {
@@ -77,6 +81,41 @@ async fn events_are_counted_by_type_where_they_are_numbered_and_webhooks_by_how_
     has(&page, "gpuaas_webhook_events_behind 2.0");
     has(&page, "gpuaas_rollup_windows_due 0.0");
     story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn how_far_nats_is_behind_is_measured_once_anything_was_passed_on() {
+    let story = Story::new().await;
+    for subject in ["a", "b", "c"] {
+        crate::events::tell(&story.pool, subject).await;
+    }
+    number_all(story.engine.pool()).await.unwrap();
+    story.advance(std::time::Duration::from_secs(400)).await;
+    let mut conn = story.pool.acquire().await.unwrap();
+    assert_eq!(readings::relay(&mut conn).await.unwrap().behind, 0, "nobody asked for NATS");
+    event_relays::hold(&mut conn, EXAMPLE).await.unwrap();
+    event_relays::reached(&mut conn, EXAMPLE, 1).await.unwrap();
+    let behind = readings::relay(&mut conn).await.unwrap();
+    assert!(behind.behind == 2 && behind.oldest_seconds >= 400.0, "{behind:?}");
+    event_relays::reached(&mut conn, EXAMPLE, 3).await.unwrap();
+    let arrived = readings::relay(&mut conn).await.unwrap();
+    assert!(arrived.behind == 0 && arrived.oldest_seconds < 1.0, "{arrived:?}");
+    drop(conn);
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn verdicts_on_usage_are_counted() {
+    let office = Office::open().await;
+    let mut wrong = office.event("c", 1).await;
+    wrong["data"]["usage_unit"] = json!("words");
+    let events = [office.event("a", 1).await, office.event("b", 1).await, office.event("a", 1).await, wrong];
+    office.tell(&events).await.with(200);
+    let page = scraped(&office.platform.http).await;
+    has(&page, r#"gpuaas_usage_events_total{verdict="accepted"} 2"#);
+    has(&page, r#"gpuaas_usage_events_total{verdict="duplicate"} 1"#);
+    has(&page, r#"gpuaas_usage_events_total{verdict="rejected"} 1"#);
+    office.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use api_types::{UsageBatch, UsageEvent, UsageResult, UsageResults, UsageVerdict};
 use axum::body::Bytes;
-use axum::extract::Request;
+use axum::extract::{Request, State as Shared};
 use axum::response::Response;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::manifest::MeteringKind;
@@ -25,10 +25,12 @@ use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::mutation::{Answer, Change, Mutation};
+use crate::state::State;
 
 /// Clocks of apps may be ahead by this much.
 const AHEAD: TimeDelta = TimeDelta::seconds(300);
 const MOST_METADATA: usize = 4096;
+const VERDICTS: [UsageVerdict; 3] = [UsageVerdict::Accepted, UsageVerdict::Duplicate, UsageVerdict::Rejected];
 /// In minor units; a thousand of them fit into a month of one thing.
 const MOST_OF_AN_EVENT: i64 = MOST_OF_A_SERIES / 1000;
 
@@ -54,18 +56,22 @@ impl ReadBody for Events {
     }
 }
 
-async fn tell(mut change: Mutation<Events>) -> Result<Response, ApiError> {
+async fn tell(Shared(state): Shared<State>, mut change: Mutation<Events>) -> Result<Response, ApiError> {
     let events = std::mem::take(&mut change.body.0);
     let caller = change.caller.clone();
     let judge = Judge::new(&mut change.tx, &caller, &events).await?;
     let verdicts: Vec<Result<NewRecord, String>> = events.iter().map(|event| judge.judge(event)).collect();
     let results = write(&mut change.tx, &events, verdicts).await?;
-    let count = |verdict| results.iter().filter(|result| result.verdict == verdict).count();
-    let told = Change::of("usage", judge.project).to(&json!({
-        "accepted": count(UsageVerdict::Accepted), "duplicate": count(UsageVerdict::Duplicate),
-        "rejected": count(UsageVerdict::Rejected),
-    }));
-    change.commit(told, Answer::ok(&UsageResults { results })?).await
+    let count = |verdict: UsageVerdict| results.iter().filter(|result| result.verdict == verdict).count();
+    let [accepted, duplicate, rejected] = VERDICTS.map(count);
+    let told = Change::of("usage", judge.project)
+        .to(&json!({ "accepted": accepted, "duplicate": duplicate, "rejected": rejected }));
+    let answer = change.commit(told, Answer::ok(&UsageResults { results })?).await?;
+    // What was not committed was not judged.
+    for (verdict, events) in VERDICTS.into_iter().zip([accepted, duplicate, rejected]) {
+        state.metrics.usage(verdict, events as u64);
+    }
+    Ok(answer)
 }
 
 /// Writes what was accepted. What was told before, in this batch or an earlier one, is a duplicate.

@@ -174,6 +174,8 @@ pub(super) fn shown(row: usage_records::UsageRecord) -> UsageRecord {
         correlation_id: row.correlation_id,
         reference_id: row.reference_id,
         metadata: row.metadata,
+        source: Some(row.source),
+        event_id: Some(row.event_id),
         recorded_at: row.recorded_at,
         sku: row.sku,
         price_id: row.price_id,

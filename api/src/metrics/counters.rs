@@ -1,5 +1,5 @@
 //! What this process counts in memory, read at the moment of the scrape: the engine's counters, how each workflow and step
-//! fared, and the events that were numbered here.
+//! fared, the events that were numbered here, and what became of those that were sent to webhooks.
 
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,6 +10,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, NoLabelSet}
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 use workflows::sequencer::Hints;
+use workflows::webhook;
 
 pub(super) struct Counters {
     pub(super) engine: Engine,
@@ -23,6 +24,13 @@ impl Collector for Counters {
         self.runs(&mut encoder)?;
         self.steps(&mut encoder)?;
         self.relays(&mut encoder)?;
+        let tried = webhook::results().map(|(result, count)| ([("result", result)], count));
+        counters(
+            &mut encoder,
+            "webhook_tries",
+            "Tries to deliver an event to a webhook, by how they ended",
+            tried,
+        )?;
         let told = self.hints.told().map(|(kind, count)| ([("type", kind.as_str())], count));
         counters(&mut encoder, "events", "Events that were given their numbers here", told)
     }

@@ -151,6 +151,7 @@ async fn agents(conn: &mut PgConnection) -> sqlx::Result<Vec<Gauge>> {
 async fn told(conn: &mut PgConnection) -> sqlx::Result<Vec<Gauge>> {
     let outbox = readings::outbox(conn).await?;
     let webhooks = readings::webhooks(conn).await?;
+    let relay = readings::relay(conn).await?;
     let row = |label: &'static str, word: &str, count: i64| (vec![(label, word.to_owned())], count as f64);
     Ok(vec![
         total("outbox_unnumbered", "Events that have no number yet", outbox.unnumbered),
@@ -175,6 +176,8 @@ async fn told(conn: &mut PgConnection) -> sqlx::Result<Vec<Gauge>> {
             "How long the oldest due delivery waits past its time",
             webhooks.overdue_seconds,
         ),
+        total("relay_events_behind", "Events that were not passed on to NATS", relay.behind),
+        age("relay_behind_age", "How long ago the oldest of them happened", relay.oldest_seconds),
     ])
 }
 
