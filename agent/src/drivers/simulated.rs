@@ -81,6 +81,11 @@ impl Simulated {
         self.state().faults.push_back(fault);
     }
 
+    /// How many faults no launch has come upon yet.
+    pub fn to_come(&self) -> usize {
+        self.state().faults.len()
+    }
+
     /// The next so many removals fail.
     pub fn will_keep(&self, removals: u32) {
         self.state().stubborn = removals;
