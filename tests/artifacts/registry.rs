@@ -223,7 +223,7 @@ async fn a_push_whose_connection_breaks_is_whole_in_the_end() {
     // More than goes at a time, and cut within the second part.
     let layer: Vec<u8> = (0..70 << 20).map(|at: u32| (at / 997 % 251) as u8).collect();
     let wire = Cutter::before(&yard.registry.host, 66 << 20).await;
-    let holder = yard.speak_through(&wire, OURS, &publish).patient_for(Duration::from_secs(2));
+    let holder = yard.speak_through(&wire, OURS, &publish).patient_for(Duration::from_secs(20));
     let pushed = holder.push_bytes(&layer).await.expect("it goes on by itself");
     assert!(wire.has_cut(), "nothing broke, which proves nothing");
     let kept = std::fs::read(yard.registry.blob_file(&pushed)).unwrap();

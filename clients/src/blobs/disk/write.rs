@@ -225,20 +225,20 @@ mod tests {
     fn uploads_that_trickle_hold_no_thread() {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).max_blocking_threads(1).build();
-        runtime.unwrap().block_on(async {
-            let disk = disk();
-            let trickling: Vec<_> = (0..3)
-                .map(|_| {
-                    let disk = disk.clone();
-                    let slow = body(b"this").chain(stream::pending());
-                    tokio::spawn(async move { disk.write(Uuid::new_v4(), Part::Whole, 10, slow).await })
-                })
-                .collect();
+        let (runtime, disk) = (runtime.unwrap(), disk());
+        let root = disk.root.clone();
+        runtime.block_on(async {
+            for _ in 0..3 {
+                let disk = disk.clone();
+                let slow = body(b"this").chain(stream::pending());
+                tokio::spawn(async move { disk.write(Uuid::new_v4(), Part::Whole, 10, slow).await });
+            }
             tokio::task::yield_now().await;
             let written = disk.write(Uuid::new_v4(), Part::Whole, 10, body(b"that")).await.unwrap();
             assert_eq!(written.offset, 4);
-            trickling.iter().for_each(tokio::task::JoinHandle::abort);
-            fs::remove_dir_all(&disk.root).unwrap();
         });
+        // What still writes ends with it.
+        drop(runtime);
+        fs::remove_dir_all(root).unwrap();
     }
 }

@@ -19,6 +19,9 @@ use crate::registry::{Authority, Registry, RegistryFault, Repository, TokenServe
 
 const MIB: usize = 1 << 20;
 
+/// Longer than a busy machine may stand still: in such a story, only the server breaks anything off.
+const LONG: Duration = Duration::from_secs(20);
+
 /// How it behaves, and what it was sent.
 #[derive(Default)]
 struct Slow {
@@ -173,7 +176,7 @@ async fn an_upload_that_stands_still_is_given_up() {
 async fn an_upload_that_broke_off_goes_on_where_the_registry_stands() {
     let part = usize::try_from(PART).unwrap();
     let server = Server::that(Slow { breaks_at: Some(part + MIB), ..Slow::default() });
-    let (repository, sent) = (server.repository(Duration::from_secs(1)).await, bytes(part + 2 * MIB));
+    let (repository, sent) = (server.repository(LONG).await, bytes(part + 2 * MIB));
     repository.push_bytes(&sent).await.expect("it goes on");
     let state = server.state();
     assert!(same(state.kept.as_ref(), &sent));
@@ -184,7 +187,7 @@ async fn an_upload_that_broke_off_goes_on_where_the_registry_stands() {
 #[tokio::test]
 async fn an_upload_that_the_registry_forgot_begins_anew() {
     let server = Server::that(Slow { breaks_at: Some(2 * MIB), forgets: true, ..Slow::default() });
-    let (repository, sent) = (server.repository(Duration::from_secs(1)).await, bytes(3 * MIB));
+    let (repository, sent) = (server.repository(LONG).await, bytes(3 * MIB));
     repository.push_bytes(&sent).await.expect("it begins anew");
     let state = server.state();
     assert!(same(state.kept.as_ref(), &sent));
