@@ -10,12 +10,11 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use domain::Secret;
-use hkdf::hmac::{Hmac, Mac};
 use rand::RngCore;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
-use sha2::Sha256;
+use standardwebhooks::{HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP, Webhook};
 use zeroize::Zeroizing;
 
 use crate::clock::{Clock, SystemClock};
@@ -80,9 +79,9 @@ impl WebhookSender {
         let answer = client
             .post(url)
             .header(CONTENT_TYPE, "application/cloudevents+json")
-            .header("webhook-id", letter.id)
-            .header("webhook-timestamp", at.to_string())
-            .header("webhook-signature", signatures(letter, at))
+            .header(HEADER_WEBHOOK_ID, letter.id)
+            .header(HEADER_WEBHOOK_TIMESTAMP, at.to_string())
+            .header(HEADER_WEBHOOK_SIGNATURE, signatures(letter, at))
             .body(letter.body.to_vec())
             .send()
             .await;
@@ -137,11 +136,7 @@ fn signatures(letter: &Letter<'_>, at: i64) -> String {
 }
 
 fn signature(secret: &Secret<String>, letter: &Letter<'_>, at: i64) -> Option<String> {
-    let key = Zeroizing::new(BASE64_STANDARD.decode(secret.expose().strip_prefix(PREFIX)?).ok()?);
-    let mut mac = Hmac::<Sha256>::new_from_slice(&key).ok()?;
-    mac.update(format!("{}.{at}.", letter.id).as_bytes());
-    mac.update(letter.body);
-    Some(format!("v1,{}", BASE64_STANDARD.encode(mac.finalize().into_bytes())))
+    Webhook::new(secret.expose()).ok()?.sign(letter.id, at, letter.body).ok()
 }
 
 #[cfg(test)]
