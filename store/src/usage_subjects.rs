@@ -11,8 +11,9 @@ use crate::usage_records::Attribution;
 pub struct UsageSubject {
     pub instance: Uuid,
     pub of: Attribution,
-    /// What the version that serves counts; `None` where it counts nothing of its own.
-    pub metering: Option<Metering>,
+    /// What the version that serves counts, then what the one before it counted and the next one will: their events come
+    /// late, and before the switch. Empty where none of them counts anything of its own.
+    pub metering: Vec<Metering>,
 }
 
 /// Those of these instances that the project has.
@@ -23,8 +24,11 @@ pub async fn of(
 ) -> sqlx::Result<Vec<UsageSubject>> {
     let rows = sqlx::query!(
         r#"select i.id, i.org_id, i.project_id, i.allocation_id, i.app_slug, i.operating_mode, i.control_plane_scope,
-                  i.runtime_backend, v.manifest #> '{version,metering}' as "metering: Json<Metering>",
-                  control_plane_component(v.manifest) as component
+                  i.runtime_backend, control_plane_component(v.manifest) as component,
+                  array(select near.manifest #> '{version,metering}' from app_versions near
+                        where near.app_id = a.id and near.version in (i.version, i.previous_version, i.target_version)
+                          and near.manifest #> '{version,metering}' is not null
+                        order by near.version <> i.version) as "metering!: Vec<Json<Metering>>"
            from app_instances i
            left join apps a on a.slug = i.app_slug
            left join app_versions v on v.app_id = a.id and v.version = i.version
@@ -47,7 +51,7 @@ pub async fn of(
             runtime_backend: Some(row.runtime_backend),
             control_plane_component: row.component,
         };
-        let metering = row.metering.map(|Json(metering)| metering);
+        let metering = row.metering.into_iter().map(|Json(metering)| metering).collect();
         subjects.push(UsageSubject { instance: row.id, of, metering });
     }
     Ok(subjects)

@@ -82,6 +82,43 @@ async fn what_the_platform_counts_it_takes_from_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_either_version_counts_is_taken_while_one_gives_way_to_the_other() {
+    let office = Office::open().await;
+    let path = admin(&format!("/apps/manifests?owner_project_id={EXAMPLE}"));
+    let mut next = manifest("writer", json!({ "kind": "requests" }));
+    next["version"]["version"] = json!("2.0.0");
+    office.platform.http.post(&path, next).await.with(201);
+    let counting = async |id: &str| {
+        let (tokens, mut requests, mut pages) =
+            (office.event(id, 1).await, office.event(id, 1).await, office.event(id, 1).await);
+        requests["source"] = json!("/apps/writer/2");
+        requests["data"]["usage_unit"] = json!("requests");
+        pages["data"]["usage_unit"] = json!("pages");
+        office.verdicts(&[tokens, requests, pages]).await
+    };
+    let stands = async |version: &str, previous: Option<&str>, target: Option<&str>| {
+        sqlx::query(
+            "update app_instances set version = $2, previous_version = $3, target_version = $4 where id = $1",
+        )
+        .bind(office.instance)
+        .bind(version)
+        .bind(previous)
+        .bind(target)
+        .execute(&office.platform.story.pool)
+        .await
+        .unwrap();
+    };
+    assert_eq!(counting("before").await, ["accepted", "rejected unknown_unit", "rejected unknown_unit"]);
+    stands("1.0.0", None, Some("2.0.0")).await;
+    assert_eq!(counting("at the switch").await, ["accepted", "accepted", "rejected unknown_unit"]);
+    stands("2.0.0", Some("1.0.0"), None).await;
+    assert_eq!(counting("after it").await, ["accepted", "accepted", "rejected unknown_unit"]);
+    stands("2.0.0", None, None).await;
+    assert_eq!(counting("long after").await, ["rejected unknown_unit", "accepted", "rejected unknown_unit"]);
+    office.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_instance_tells_of_its_own_usage_alone() {
     let office = Office::open().await;
     let http = &office.platform.http;

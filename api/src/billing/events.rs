@@ -238,18 +238,20 @@ fn problem(event: &UsageEvent) -> Option<String> {
     }
 }
 
-/// An app tells of what its version says it counts. What the platform counts itself it takes from nobody.
+/// An app tells of what its versions say they count. What the platform counts itself it takes from nobody.
 fn unit(subject: &UsageSubject, unit: &str) -> Result<(), String> {
-    let Some(metering) = &subject.metering else {
+    let Some(serving) = subject.metering.first() else {
         return Err("unknown_unit: the version counts nothing of its own".to_owned());
     };
-    if matches!(metering.kind, MeteringKind::SessionSeconds | MeteringKind::GpuSeconds) {
-        return Err(format!("counted_by_platform: {}", metering.kind.as_str()));
+    let counted = subject.metering.iter().find(|metering| metering.unit == unit);
+    let kind = counted.unwrap_or(serving).kind;
+    if matches!(kind, MeteringKind::SessionSeconds | MeteringKind::GpuSeconds) {
+        return Err(format!("counted_by_platform: {}", kind.as_str()));
     }
-    if metering.unit != unit {
-        return Err(format!("unknown_unit: the version counts {}", metering.unit));
+    match counted {
+        Some(_) => Ok(()),
+        None => Err(format!("unknown_unit: the version counts {}", serving.unit)),
     }
-    Ok(())
 }
 
 /// The one character that the database cannot keep.
