@@ -1,13 +1,15 @@
 //! Doing one task: the driver does the work, this says what became of it. Every task may be done again.
 
 use std::path::Path;
+use std::time::Duration;
 
 use domain::manifest::SmokeTest;
 use domain::{SmokeVerdict, StatusReason};
 use node_protocol::{
-    ComposeLaunch, Control, Envelope, Evidence, Generations, HealthProbe, Key, Outcome, Output, Probe,
-    ReadLogs, Remove, Signed, Task, Workload,
+    ComposeLaunch, Control, Envelope, Evidence, Generations, HealthProbe, Key, Launched, Outcome, Output,
+    Probe, ReadLogs, Remove, Signed, Task, Workload,
 };
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::authorized_keys;
@@ -31,6 +33,8 @@ pub(crate) struct Doing<'a, D> {
     pub(crate) told: &'a Told,
     /// The list of this machine's accounts.
     pub(crate) people: &'a Path,
+    /// A launch waits so long for its workload to serve.
+    pub(crate) serves_within: Duration,
 }
 
 impl<D: Driver> Doing<'_, D> {
@@ -66,7 +70,28 @@ impl<D: Driver> Doing<'_, D> {
             self.images.used(&workload.image, (self.now)());
             launched.push(self.driver.launch(&workload, &self.task.secrets, self.told).await?);
         }
+        for (workload, member) in members.iter().zip(&mut launched) {
+            member.serves = self.serves_soon(workload, member).await;
+        }
         Ok(Output::Launched { members: launched })
+    }
+
+    /// Many workloads serve as soon as they run. Seen here, that costs no task of its own.
+    async fn serves_soon(&self, workload: &Workload, launched: &Launched) -> bool {
+        let Some(probe) = workload.probe.as_ref().filter(|_| !self.is_simulated()) else { return false };
+        let asked = workload.ports.iter().find(|port| port.container == probe.port);
+        match asked.and_then(|port| launched.ports.get(&port.name)) {
+            Some(port) => {
+                let asked = timeout(self.serves_within, health::until_healthy(probe, *port)).await;
+                matches!(asked, Ok(Some(_)))
+            }
+            None => false,
+        }
+    }
+
+    /// Nothing listens in a simulation; being there is all there is to ask.
+    fn is_simulated(&self) -> bool {
+        self.driver.name() == "simulated"
     }
 
     async fn control(&self, control: &Control) -> Result<Output, DriverFault> {
@@ -130,10 +155,8 @@ impl<D: Driver> Doing<'_, D> {
         let gone =
             || DriverFault::new(StatusReason::ReadinessTimeout, "the workload is not there to be asked");
         let seen = seen.ok_or_else(gone)?;
-        // Nothing listens in a simulation; being there is all there is to ask.
-        let simulated = self.driver.name() == "simulated";
         let tries = match probe {
-            Some(probe) if !simulated => self.until_healthy(&seen, probe).await?,
+            Some(probe) if !self.is_simulated() => self.until_healthy(&seen, probe).await?,
             _ => 0,
         };
         if requests.is_empty() {
@@ -141,7 +164,7 @@ impl<D: Driver> Doing<'_, D> {
         }
         let mut verdicts = Vec::new();
         for test in requests {
-            verdicts.push(if simulated { unasked(test) } else { asked(test, &seen).await });
+            verdicts.push(if self.is_simulated() { unasked(test) } else { asked(test, &seen).await });
         }
         Ok(Output::Asked { requests: verdicts })
     }

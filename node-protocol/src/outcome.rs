@@ -86,6 +86,9 @@ pub struct Launched {
     pub digest: String,
     /// Name of the port to the port on the node's loopback address.
     pub ports: BTreeMap<String, u16>,
+    /// Whether it answered its probe right after its start, so that nobody need ask it. Agents of earlier releases do not say.
+    #[serde(default)]
+    pub serves: bool,
 }
 
 /// The body of `POST …/tasks/{task_id}/progress`.

@@ -135,6 +135,7 @@ async fn a_real_image_is_pulled_by_digest_serves_and_is_taken_away_without_a_tra
     let number = platform.real_version(&engine, &engine.stage.digest, &profile(PORT, 30)).await;
     let (id, run) = platform.deploy_version(allocation, &number, 0).await;
     platform.succeeds(run).await;
+    assert_eq!(platform.tasks(id).await, ["oci.launch"], "who serves at once is not asked whether it does");
     let page = reqwest::get(format!("{}/index.html", platform.url(id).await)).await.unwrap();
     assert_eq!(page.text().await.unwrap(), "welcome");
     assert_eq!(engine.leftovers().len(), 2, "a container and a network: {:?}", engine.leftovers());
@@ -173,6 +174,7 @@ async fn a_real_container_that_does_not_serve_is_taken_away_again() {
     let (id, run) = platform.deploy_version(allocation, &number, 0).await;
     assert_eq!(platform.story.ends(run).await, RunState::Compensated);
     assert_eq!(platform.instance(id).await["status_reason"]["code"], "readiness_timeout");
+    assert_eq!(platform.tasks(id).await, ["oci.launch", "diag.health_probe", "oci.remove"]);
     assert_eq!(engine.leftovers(), Vec::<String>::new());
     assert_eq!(platform.held(id).await, Vec::<String>::new());
     agent.end().await;

@@ -83,10 +83,10 @@ impl Roads {
 async fn through_lives(victim: Victim, short: usize) {
     let mut fleet = Fleet::start().await;
     gate::build(&fleet.platform.story).await;
-    let first =
-        fleet.platform.real_version(&fleet.engine, &fleet.engine.stage.digest, &profile(PORT, 30)).await;
-    let image = fleet.engine.image("second").unwrap();
-    let second = fleet.platform.real_version(&fleet.engine, &image, &profile(PORT, 30)).await;
+    // They come to every step: a workload that serves at once is not asked whether it does.
+    let [first, second] = ["welcome", "second"].map(|words| fleet.engine.slow_image(words).unwrap());
+    let first = fleet.platform.real_version(&fleet.engine, &first, &profile(PORT, 30)).await;
+    let second = fleet.platform.real_version(&fleet.engine, &second, &profile(PORT, 30)).await;
     let roads = Roads::new();
     let lives = if is_slow() { 0..roads.lives() } else { short..short + 1 };
     for life in lives {

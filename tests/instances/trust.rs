@@ -265,6 +265,7 @@ async fn a_node_that_was_told_of_something_newer_is_told_again_before_anything_i
         container_id: "c".into(),
         digest: asked.workload.image.digest.clone(),
         ports: asked.workload.ports.iter().map(|port| (port.name.clone(), port.host)).collect(),
+        serves: false,
     };
     let output = Output::Launched { members: vec![launched] };
     node.answers(&launch, &Outcome::Succeeded { output }).await.with(200);

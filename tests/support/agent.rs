@@ -143,6 +143,8 @@ impl RunningAgent {
             longest_beat: Duration::from_millis(200),
             people: folder.join("passwd"),
             keep_images: Duration::from_secs(600),
+            // Whatever else the machine does: who serves at once in a story is seen to.
+            serves_within: Duration::from_secs(10),
             ..Settings::new("test")
         };
         let agent = Agent::open(home, driver.clone(), settings, now).expect("an agent");

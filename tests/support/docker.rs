@@ -160,6 +160,13 @@ impl Engine {
         self.import(words, &[("www/index.html", words)], &command)
     }
 
+    /// The same, but it takes so long to serve that its node must be asked whether it does.
+    pub fn slow_image(&self, words: &str) -> Result<String, String> {
+        let serve = format!("exec /bin/busybox httpd -f -p {PORT} -h /www");
+        let command = format!(r#"CMD ["/bin/busybox","sh","-c","/bin/busybox sleep 1; {serve}"]"#);
+        self.import(words, &[("www/index.html", words)], &command)
+    }
+
     /// An image that serves on [`PORT`], and once it is broken ends as soon as it is started.
     pub fn fragile(&self) -> Result<String, String> {
         let serve = format!("exec /bin/busybox httpd -f -p {PORT} -h /www");

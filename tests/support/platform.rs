@@ -240,6 +240,12 @@ impl Platform {
         .expect("the ledger")
     }
 
+    /// What nodes were asked for an instance's sake, in order.
+    pub async fn tasks(&self, id: Uuid) -> Vec<String> {
+        let asked = "select kind from node_tasks where instance_id = $1 order by id";
+        sqlx::query_scalar(asked).bind(id).fetch_all(&self.story.pool).await.unwrap()
+    }
+
     /// The types of an instance's events, in order.
     pub async fn events(&self, id: Uuid) -> Vec<String> {
         sqlx::query_scalar(

@@ -28,6 +28,8 @@ pub struct Settings {
     pub keep_images: Duration,
     /// So many networks are made ahead of the instances that take them.
     pub spare_networks: usize,
+    /// A launch waits so long for its workload to serve; whoever takes longer is asked by a task of its own.
+    pub serves_within: Duration,
 }
 
 impl Settings {
@@ -42,6 +44,7 @@ impl Settings {
             people: PathBuf::from("/etc/passwd"),
             keep_images: KEEP_IMAGES,
             spare_networks: SPARE_NETWORKS,
+            serves_within: Duration::from_millis(250),
         }
     }
 }

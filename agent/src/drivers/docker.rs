@@ -149,6 +149,7 @@ impl Driver for Docker {
             container_id: shown.id.unwrap_or_default(),
             digest: workload.image.digest.clone(),
             ports: ports.collect(),
+            serves: false,
         })
     }
 

@@ -200,6 +200,7 @@ impl State {
             container_id: format!("simulated-{name}"),
             digest: seen.digest.clone(),
             ports: seen.ports.clone(),
+            serves: false,
         }
     }
 }

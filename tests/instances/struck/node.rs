@@ -54,6 +54,7 @@ fn outcome(task: &NodeTask) -> Outcome {
                 container_id: "c".into(),
                 digest: launch.workload.image.digest.clone(),
                 ports: launch.workload.ports.iter().map(|port| (port.name.clone(), port.host)).collect(),
+                serves: false,
             }],
         },
         Task::OciRemove(remove) => {

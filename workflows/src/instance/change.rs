@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::deploy::{ANSWERS_WITHIN, LAUNCHES_WITHIN, launched};
+use super::deploy::{LAUNCHES_WITHIN, launched, until_it_serves};
 use super::switch::{release_old, switch, unchanged};
 use super::{Told, answer};
 
@@ -79,10 +79,7 @@ impl Shift {
         }
         run.step(LaunchWorkload { instance, generation, placement, pull, alone: false }).await?;
         let launched = launched(answer(run, "workload_launched", LAUNCHES_WITHIN).await?);
-        if let Some(grace) = run.step(ProbeWorkload { instance, generation, node_id }).await? {
-            let within = ANSWERS_WITHIN + Duration::from_secs(u64::from(grace));
-            answer(run, "workload_healthy", within).await?;
-        }
+        until_it_serves(run, &launched, ProbeWorkload { instance, generation, node_id }).await?;
         run.pivot();
         self.switch(run, launched).await?;
         self.remove_old(run, node_id).await?;

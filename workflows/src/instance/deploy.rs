@@ -27,7 +27,7 @@ use super::{Told, again, answer, holder};
 /// A large image takes its time to be pulled.
 pub(super) const LAUNCHES_WITHIN: Duration = Duration::from_secs(30 * 60);
 /// On top of the grace period that the version declares.
-pub(super) const ANSWERS_WITHIN: Duration = Duration::from_secs(120);
+const ANSWERS_WITHIN: Duration = Duration::from_secs(120);
 /// A node has this long to take away what an earlier try left.
 const REMOVES_WITHIN: Duration = Duration::from_secs(10 * 60);
 /// So often a node is told who may log in, as long as it answers that it was told of something newer.
@@ -117,10 +117,7 @@ impl Workflow for DeployInstance {
         run.step(IssuePullIntent { instance, node_id, pull }).await?;
         run.step(LaunchWorkload { instance, generation, placement, pull, alone: true }).await?;
         let launched = launched(answer(run, "workload_launched", LAUNCHES_WITHIN).await?);
-        if let Some(grace) = run.step(ProbeWorkload { instance, generation, node_id }).await? {
-            let within = ANSWERS_WITHIN + Duration::from_secs(u64::from(grace));
-            answer(run, "workload_healthy", within).await?;
-        }
+        until_it_serves(run, &launched, ProbeWorkload { instance, generation, node_id }).await?;
         run.pivot();
         let correlation_id = run.correlation_id().to_owned();
         run.transact("start_metering", move |conn| {
@@ -220,6 +217,22 @@ pub(super) fn launched(output: Output) -> Vec<Launched> {
         Output::Launched { members } => members,
         _ => Vec::new(),
     }
+}
+
+/// A workload that the node saw serving right after its start is not asked again.
+pub(super) async fn until_it_serves(
+    run: &mut Run<Env>,
+    launched: &[Launched],
+    probe: ProbeWorkload,
+) -> Result<(), Halt> {
+    if launched.iter().any(|member| member.serves) {
+        return Ok(());
+    }
+    if let Some(grace) = run.step(probe).await? {
+        let within = ANSWERS_WITHIN + Duration::from_secs(u64::from(grace));
+        answer(run, "workload_healthy", within).await?;
+    }
+    Ok(())
 }
 
 /// Where the members are reached.

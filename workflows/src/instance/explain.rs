@@ -50,8 +50,12 @@ fn words(action: &str, step: &str) -> (&'static str, Option<&'static str>) {
         "issue_pull_intent" => ("the registry's credentials: the node may pull this one image", None),
         "launch_workload" => ("the node: a task to pull the image by digest and start it", None),
         "workload_launched" => ("the node: pulls and starts the new workload", Some("oci.launch")),
-        "probe_workload" => ("the node: a task to ask the workload until it serves", None),
-        "workload_healthy" => ("the node: asks the workload until it serves", Some("diag.health_probe")),
+        "probe_workload" => {
+            ("the node, unless it saw it serve at once: a task to ask it until it does", None)
+        }
+        "workload_healthy" => {
+            ("the node, unless it saw it serve at once: asks it until it does", Some("diag.health_probe"))
+        }
         "start_metering" => ("the meters: the instance's time is counted from now on", None),
         "close_metering" => ("the meters: the last of the instance's time is written down", None),
         "mark_running" => ("the instance: it runs, and is reached at its endpoints", None),

@@ -1,0 +1,64 @@
+//! The node's word on what is there and how it is, regularly and when there is news; and what the platform answers to it.
+
+use std::time::Duration;
+
+use node_protocol::Signed;
+use tokio::time::sleep;
+
+use super::Inner;
+use crate::drivers::Driver;
+use crate::report;
+
+/// News of a workload wait so long for others, to be told together.
+const SOON: Duration = Duration::from_secs(1);
+
+impl<D: Driver> Inner<D> {
+    pub(super) async fn beat(&self) {
+        let mut every = SOON;
+        loop {
+            if let Err(fault) = self.relay.follow(&*self.driver).await {
+                tracing::warn!(%fault, "not every instance can reach the platform");
+            }
+            if let Err(fault) = self.meter.measure(&*self.driver).await {
+                tracing::debug!(%fault, "what workloads use cannot be measured");
+            }
+            every = self.report().await.unwrap_or(every);
+            tokio::select! {
+                () = sleep(every) => {}
+                () = self.watch.news() => sleep(SOON.min(every)).await,
+            }
+        }
+    }
+
+    /// Tells what is there and how it is. Answers when to tell again, if the platform heard it.
+    pub(super) async fn report(&self) -> Option<Duration> {
+        let _look = self.looks.lock().await;
+        let version = &self.settings.agent_version;
+        let told = report::heartbeat(&self.driver, &self.watch, &self.meter, &self.journal, version);
+        let beat = told.await.inspect_err(|fault| tracing::warn!(%fault, "the engine cannot be looked at"));
+        let mut beat = beat.ok()?;
+        beat.keyring_version = Some(self.keyring().version);
+        beat.asks_for_images = self.images.are_due((self.now)());
+        let heard = self.platform.heartbeat(&beat).await;
+        let answer = heard.inspect_err(|fault| tracing::warn!(%fault, "the heartbeat was not heard")).ok()?;
+        for list in answer.handovers.iter().chain([&answer.keyring]) {
+            self.follow(list);
+        }
+        if let Some(keep) = &answer.keep_images {
+            self.images.sweep(&*self.driver, keep, (self.now)()).await;
+        }
+        let asked = Duration::from_secs(u64::from(answer.heartbeat_seconds.max(1)));
+        Some(asked.min(self.settings.longest_beat))
+    }
+
+    /// A newer list of signers, if one that is believed now signed it.
+    fn follow(&self, signed: &Signed) {
+        let mut keyring = self.keyring();
+        if let Some(next) = keyring.successor(signed) {
+            if let Err(fault) = self.home.keep_keyring(&next) {
+                return tracing::error!(%fault, "the list of signers cannot be kept");
+            }
+            *keyring = next;
+        }
+    }
+}
