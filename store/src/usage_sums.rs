@@ -62,6 +62,14 @@ impl GroupBy {
             GroupBy::AppSlug => "app_slug",
         }
     }
+
+    /// What stands in a query where it was not asked for.
+    const fn nothing(self) -> &'static str {
+        match self {
+            GroupBy::AppInstance | GroupBy::Allocation => "null::uuid",
+            GroupBy::UsageSource | GroupBy::UsageUnit | GroupBy::AppSlug => "null::text",
+        }
+    }
 }
 
 /// The sum of one unit; units are never added to each other.
@@ -105,19 +113,28 @@ pub async fn list(
     );
     Filter { instance: None, source: None, ..filter.clone() }.narrow(&mut query, "o", "window_start");
     query.push(") a cross join lateral unnest(a.starts, a.ends) o (window_start, window_end)), used as (");
+    // Each part is summed by itself: what is added up in the end are few rows, whatever the planner expects.
     columns(&mut query, width, by, "h", "hour");
-    query.push(", h.quantity, h.unpriced, h.amount_minor, false as open from usage_hours h");
+    query.push(
+        ", sum(h.quantity)::bigint as quantity, sum(h.unpriced)::bigint as unpriced,
+            sum(h.amount_minor)::bigint as amount_minor, false as open from usage_hours h",
+    );
     let (hours, pieces) = cut(&filter);
     hours.narrow(&mut query, "h", "hour");
+    grouped(&mut query, by, "h");
     for piece in &pieces {
         query.push(" union all ");
         columns(&mut query, width, by, "u", "window_start");
-        query.push(", u.quantity, case when u.price_id is null then u.quantity else 0 end, u.amount_minor, false from usage_windows u");
+        query.push(
+            ", sum(u.quantity)::bigint, sum(case when u.price_id is null then u.quantity else 0 end)::bigint,
+                sum(u.amount_minor)::bigint, false from usage_windows u",
+        );
         piece.narrow(&mut query, "u", "window_start");
+        grouped(&mut query, by, "u");
         query.push(" union all ");
         columns(&mut query, width, by, "u", "window_start");
         query.push(
-            ", 0, 0, -e.amount_minor, false from ledger_entries e join usage_windows u
+            ", 0, 0, -sum(e.amount_minor)::bigint, false from ledger_entries e join usage_windows u
                  on (u.project_id, u.window_start, u.window_end, u.usage_source, u.usage_unit)
                      = (e.project_id, e.window_start, e.window_end, e.usage_source, e.usage_unit)
                  and u.app_instance_id is not distinct from e.app_instance_id
@@ -125,25 +142,41 @@ pub async fn list(
         );
         piece.narrow(&mut query, "e", "window_start");
         query.push(" and e.kind = 'adjustment'");
+        grouped(&mut query, by, "u");
     }
     let whenever = Filter { from: None, to: None, ..filter };
     query.push(" union all ");
     columns(&mut query, width, by, "r", "window_start");
-    query.push(", r.quantity, 0, 0, true from open o join usage_records r using (window_start, window_end)");
+    query.push(
+        ", sum(r.quantity)::bigint, 0, 0, true from open o join usage_records r using (window_start, window_end)",
+    );
     whenever.narrow(&mut query, "r", "window_start");
+    grouped(&mut query, by, "r");
     // An open window that was rated before is in its hour already.
     query.push(" union all ");
     columns(&mut query, width, by, "u", "window_start");
-    query.push(", -u.quantity, 0, 0, true from open o join usage_windows u using (window_start, window_end)");
-    whenever.narrow(&mut query, "u", "window_start");
-    query.push(") select start, start + ('1 ' || ").push_bind(width.as_str()).push(
-        ")::interval as stop, usage_source, app_instance_id, allocation_id, app_slug, usage_unit,
-            sum(quantity)::bigint as quantity, sum(amount_minor)::bigint as amount_minor,
-            (select currency from prices limit 1) as currency, sum(unpriced) = 0 and not bool_or(open) as rated
-         from used
-         group by start, usage_source, app_instance_id, allocation_id, app_slug, usage_unit
-         order by start, usage_source, app_instance_id, allocation_id, app_slug, usage_unit",
+    query.push(
+        ", -sum(u.quantity)::bigint, 0, 0, true from open o join usage_windows u using (window_start, window_end)",
     );
+    whenever.narrow(&mut query, "u", "window_start");
+    grouped(&mut query, by, "u");
+    query.push(") select start, start + ('1 ' || ").push_bind(width.as_str()).push(")::interval as stop");
+    for column in COLUMNS {
+        let name = column.as_str();
+        let shown = if by.contains(&column) { name } else { column.nothing() };
+        query.push(format_args!(", {shown} as {name}"));
+    }
+    query.push(
+        ", usage_unit, sum(quantity)::bigint as quantity, sum(amount_minor)::bigint as amount_minor,
+            (select currency from prices limit 1) as currency, sum(unpriced) = 0 and not bool_or(open) as rated from used",
+    );
+    for clause in [" group by start", " order by start"] {
+        query.push(clause);
+        for column in asked(by) {
+            query.push(format_args!(", {}", column.as_str()));
+        }
+        query.push(", usage_unit");
+    }
     query.build_query_as().fetch_all(conn).await
 }
 
@@ -232,19 +265,30 @@ fn cut(filter: &Filter) -> (Filter, Vec<Filter>) {
     (between(first, last), pieces)
 }
 
-/// The window, and each column if it was asked for.
+/// The columns that sums may be told apart by, in their order; the unit always does.
+const COLUMNS: [GroupBy; 4] =
+    [GroupBy::UsageSource, GroupBy::AppInstance, GroupBy::Allocation, GroupBy::AppSlug];
+
+fn asked(by: &[GroupBy]) -> impl Iterator<Item = GroupBy> {
+    COLUMNS.into_iter().filter(|column| by.contains(column))
+}
+
+/// The window, each column that was asked for, and the unit.
 fn columns(query: &mut QueryBuilder<Postgres>, width: Width, by: &[GroupBy], table: &str, moment: &str) {
     let (before, after) = width.beginning_of();
     query.push(format_args!("select {before}{table}.{moment}{after} as start"));
-    for column in [GroupBy::UsageSource, GroupBy::AppInstance, GroupBy::Allocation, GroupBy::AppSlug] {
+    for column in asked(by) {
         let name = column.as_str();
-        match (by.contains(&column), column) {
-            (true, _) => query.push(format_args!(", {table}.{name} as {name}")),
-            (false, GroupBy::AppInstance | GroupBy::Allocation) => {
-                query.push(format_args!(", null::uuid as {name}"))
-            }
-            (false, _) => query.push(format_args!(", null::text as {name}")),
-        };
+        query.push(format_args!(", {table}.{name} as {name}"));
+    }
+    query.push(format_args!(", {table}.usage_unit"));
+}
+
+/// By what `columns` chose.
+fn grouped(query: &mut QueryBuilder<Postgres>, by: &[GroupBy], table: &str) {
+    query.push(" group by 1");
+    for column in asked(by) {
+        query.push(format_args!(", {table}.{}", column.as_str()));
     }
     query.push(format_args!(", {table}.usage_unit"));
 }
