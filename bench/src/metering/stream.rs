@@ -1,4 +1,4 @@
-//! From the commit that told an event to the client that follows: a thousand events a second, each in a transaction of its
+//! From the transaction that tells an event to the client that follows: a thousand events a second, each in one of its
 //! own, through the real sequencer and the real API over a real connection.
 
 use std::collections::HashMap;
@@ -35,7 +35,7 @@ const WRITERS: u64 = 8;
 /// How long the last event may take before it counts as lost.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// When each event's commit was begun.
+/// When each event's transaction was begun.
 type Told = Arc<Mutex<HashMap<Uuid, Instant>>>;
 
 pub async fn measure(database: &Database, seconds: u64) -> Result<Vec<Figure>, Failure> {
@@ -64,7 +64,7 @@ pub async fn measure(database: &Database, seconds: u64) -> Result<Vec<Figure>, F
     let follower = Follower::open(stream, &path, &token).await?;
     let told = Told::default();
     let events = PER_SECOND * seconds;
-    let following = tokio::spawn(follower.follow(events, told.clone()));
+    let following = tokio::spawn(follower.follow(events));
     let began = Instant::now();
     let mut writers = Vec::new();
     for _ in 0..WRITERS {
@@ -76,8 +76,11 @@ pub async fn measure(database: &Database, seconds: u64) -> Result<Vec<Figure>, F
         writer.await.map_err(|error| setup(&error))??;
     }
     let rate = events as f64 / began.elapsed().as_secs_f64();
-    let times = tokio::time::timeout(PATIENCE, following).await.map_err(|_| setup(&"events were lost"))?;
-    let times = times.map_err(|error| setup(&error))??;
+    let heard = tokio::time::timeout(PATIENCE, following).await.map_err(|_| setup(&"events were lost"))?;
+    let heard = heard.map_err(|error| setup(&error))??;
+    let told = told.lock().unwrap_or_else(PoisonError::into_inner);
+    let took = |(id, at): &(Uuid, Instant)| Some((*at - *told.get(id)?).as_secs_f64() * 1e3);
+    let times: Vec<f64> = heard.iter().filter_map(took).collect();
     serving.abort();
     sequencer.stop().await;
     engine.close().await;
@@ -105,14 +108,14 @@ async fn write(
 ) -> Result<(), Failure> {
     let mut ticks =
         tokio::time::interval(Duration::from_secs(1) / u32::try_from(PER_SECOND / WRITERS).unwrap_or(1));
+    let mut conn = pool.acquire().await?;
     for number in 0..events {
         ticks.tick().await;
         let event = NewEvent::of_project(owner, EventType::LedgerPosted, number, &json!({}), "c-bench");
-        let mut tx = pool.begin().await?;
-        let id = outbox::insert(&mut tx, &event).await?;
-        told.lock().unwrap_or_else(PoisonError::into_inner).insert(id, Instant::now());
-        tx.commit().await?;
+        let began = Instant::now();
+        let id = outbox::insert(&mut conn, &event).await?;
         hints.written();
+        told.lock().unwrap_or_else(PoisonError::into_inner).insert(id, began);
     }
     Ok(())
 }
@@ -144,20 +147,16 @@ impl Follower {
         }
     }
 
-    /// Milliseconds from each event's commit to its arrival.
-    async fn follow(mut self, events: u64, told: Told) -> Result<Vec<f64>, Failure> {
-        let mut times = Vec::new();
-        while (times.len() as u64) < events {
+    /// Each event, and when it arrived.
+    async fn follow(mut self, events: u64) -> Result<Vec<(Uuid, Instant)>, Failure> {
+        let mut heard = Vec::new();
+        while (heard.len() as u64) < events {
             let line = self.line().await?;
             let Some(data) = line.strip_prefix("data: ") else { continue };
             let now = Instant::now();
             let event: serde_json::Value = serde_json::from_str(data).unwrap_or_default();
-            let id = event["id"].as_str().and_then(|id| id.parse::<Uuid>().ok());
-            let known = told.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(began) = id.and_then(|id| known.get(&id)) {
-                times.push((now - *began).as_secs_f64() * 1e3);
-            }
+            heard.extend(event["id"].as_str().and_then(|id| Some((id.parse().ok()?, now))));
         }
-        Ok(times)
+        Ok(heard)
     }
 }
