@@ -19,6 +19,9 @@ pub enum Failure {
     Dishonest(String),
     #[error("promises were broken under load: {0}")]
     Broken(String),
+    /// Whoever is told so comes again.
+    #[error("the server is busy: {0}")]
+    Busy(String),
     #[error("interrupted")]
     Interrupted,
     #[error("waited in vain until {0}")]

@@ -5,10 +5,15 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use futures::future::try_join_all;
+use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::time::sleep;
 
 use crate::failure::Failure;
+
+/// As the server asks of those whom it turns away.
+const COME_AGAIN: Duration = Duration::from_secs(1);
 
 /// Whom to ask, and in which words.
 #[derive(Debug, Clone)]
@@ -115,21 +120,36 @@ impl Line {
             return Ok(&self.buffer[body..]);
         }
     }
+
+    /// The same by somebody who comes again when the server is too busy. Answers how often that was, too.
+    pub async fn ask_until_answered(&mut self, request: &[u8]) -> Result<(Value, usize), Failure> {
+        for busy in 0.. {
+            match self.ask(request).await {
+                Ok(body) => return Ok((serde_json::from_slice(body).unwrap_or_default(), busy)),
+                Err(Failure::Busy(_)) => sleep(COME_AGAIN).await,
+                Err(failure) => return Err(failure),
+            }
+        }
+        Err(Failure::Interrupted)
+    }
 }
 
 /// Where the body begins, once all of it is there.
 fn body_of(answer: &[u8]) -> Result<Option<usize>, Failure> {
     let Some(end) = answer.windows(4).position(|four| four == b"\r\n\r\n") else { return Ok(None) };
     let head = String::from_utf8_lossy(&answer[..end]);
-    if !head.starts_with("HTTP/1.1 200") && !head.starts_with("HTTP/1.1 201") {
-        return Err(Failure::Setup(format!("refused: {}", String::from_utf8_lossy(answer))));
-    }
     let length = head.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
         name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
     });
     let length = length.ok_or_else(|| Failure::Setup("an answer without a length".into()))?;
-    Ok((answer.len() >= end + 4 + length).then_some(end + 4))
+    let said = || String::from_utf8_lossy(answer).into_owned();
+    match head.split(' ').nth(1) {
+        _ if answer.len() < end + 4 + length => Ok(None),
+        Some("200" | "201") => Ok(Some(end + 4)),
+        Some("503") => Err(Failure::Busy(said())),
+        _ => Err(Failure::Setup(format!("refused: {}", said()))),
+    }
 }
 
 #[cfg(test)]
@@ -142,6 +162,9 @@ mod tests {
         assert_eq!(body_of(answer).unwrap(), Some(answer.len() - 2));
         assert_eq!(body_of(&answer[..answer.len() - 1]).unwrap(), None);
         assert_eq!(body_of(b"HTTP/1.1 200 OK\r\nContent").unwrap(), None);
+        let busy = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 2\r\n\r\n{}";
+        assert!(matches!(body_of(busy), Err(Failure::Busy(_))));
+        assert_eq!(body_of(&busy[..busy.len() - 1]).unwrap(), None);
         assert!(body_of(b"HTTP/1.1 429 Too Many\r\ncontent-length: 0\r\n\r\n").is_err());
     }
 }

@@ -2,6 +2,7 @@
 //! tasks a second are given to them in turn. What counts is how long a task lies there before its node has it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use domain::ProjectRole;
@@ -71,6 +72,7 @@ pub(super) async fn measure(server: &Server, fleet: Fleet, time: Duration) -> Re
     say(&format!("{} nodes begin to wait and to beat…", fleet.nodes));
     let given: Given = Arc::new(Mutex::new(vec![None; fleet.nodes]));
     let (told, mut picked) = mpsc::unbounded_channel();
+    let busy = Arc::new(AtomicUsize::new(0));
     let mut life = JoinSet::new();
     for node in 0..fleet.nodes {
         let poll = Poll {
@@ -78,6 +80,7 @@ pub(super) async fn measure(server: &Server, fleet: Fleet, time: Duration) -> Re
             bearer: platform.node_bearer(id(node))?,
             given: Arc::clone(&given),
             told: told.clone(),
+            busy: Arc::clone(&busy),
         };
         life.spawn(poll.for_ever(platform.address));
     }
@@ -85,7 +88,7 @@ pub(super) async fn measure(server: &Server, fleet: Fleet, time: Duration) -> Re
         let nodes: Vec<usize> = (lane..fleet.nodes).step_by(BEATING).collect();
         let bearers: Result<Vec<String>, Failure> =
             nodes.iter().map(|node| platform.node_bearer(id(*node))).collect();
-        life.spawn(beat(platform.address, nodes, bearers?));
+        life.spawn(beat(platform.address, nodes, bearers?, Arc::clone(&busy)));
     }
     // Everybody has beaten once, and waits.
     sleep(BEAT + Duration::from_secs(1)).await;
@@ -113,12 +116,19 @@ pub(super) async fn measure(server: &Server, fleet: Fleet, time: Duration) -> Re
     }
     drop(platform);
     server.drop(database).await?;
-    Ok(figures(fleet, &times, memory, (server_cpu, own_cpu)))
+    let busy = busy.load(Ordering::Relaxed);
+    Ok(figures(fleet, (&times, busy), memory, (server_cpu, own_cpu)))
 }
 
-fn figures(fleet: Fleet, times: &[f64], memory: f64, (server, generator): (f64, f64)) -> Vec<Figure> {
+fn figures(
+    fleet: Fleet,
+    (times, busy): (&[f64], usize),
+    memory: f64,
+    (server, generator): (f64, f64),
+) -> Vec<Figure> {
     let beside = format!(
-        "{} nodes of {INSTANCES} instances, a beat each {} s, {TASKS_PER_SECOND} tasks/s, {} picked up",
+        "{} nodes of {INSTANCES} instances, a beat each {} s, {TASKS_PER_SECOND} tasks/s, {} picked up, {busy} times told to \
+         come again",
         fleet.nodes,
         BEAT.as_secs(),
         times.len()
@@ -217,6 +227,8 @@ struct Poll {
     bearer: String,
     given: Given,
     told: mpsc::UnboundedSender<f64>,
+    /// How often anybody was told to come again.
+    busy: Arc<AtomicUsize>,
 }
 
 impl Poll {
@@ -227,7 +239,8 @@ impl Poll {
         let own = format!("/internal/v1/nodes/{}/tasks", id(self.node));
         let wait = Target::get(address, &format!("{own}/wait?wait=30s"), &self.bearer);
         loop {
-            let answer: Value = serde_json::from_slice(line.ask(wait.request()).await?).unwrap_or_default();
+            let (answer, busy) = line.ask_until_answered(wait.request()).await?;
+            self.busy.fetch_add(busy, Ordering::Relaxed);
             if answer["task"].is_null() {
                 continue;
             }
@@ -236,13 +249,19 @@ impl Poll {
             let outcome = json!({ "status": "succeeded", "output": { "kind": "healthy", "tries": 1 } });
             let body = json!({ "idempotency_key": task.to_string(), "outcome": outcome }).to_string();
             let result = Target::post(address, &format!("{own}/{task}/result"), &self.bearer, &body);
-            line.ask(result.request()).await?;
+            let (_, busy) = line.ask_until_answered(result.request()).await?;
+            self.busy.fetch_add(busy, Ordering::Relaxed);
         }
     }
 }
 
 /// The beats of some nodes, one after the other, spread over the time between two of one node.
-async fn beat(address: std::net::SocketAddr, nodes: Vec<usize>, bearers: Vec<String>) -> Result<(), Failure> {
+async fn beat(
+    address: std::net::SocketAddr,
+    nodes: Vec<usize>,
+    bearers: Vec<String>,
+    busy: Arc<AtomicUsize>,
+) -> Result<(), Failure> {
     if nodes.is_empty() {
         return Ok(());
     }
@@ -262,7 +281,8 @@ async fn beat(address: std::net::SocketAddr, nodes: Vec<usize>, bearers: Vec<Str
             let body = json!({ "sequence": sequence, "agent_version": "bench", "workloads": workloads });
             let path = format!("/internal/v1/nodes/{}/heartbeat", id(*node));
             let request = Target::post(address, &path, bearer, &body.to_string());
-            line.ask(request.request()).await?;
+            let (_, again) = line.ask_until_answered(request.request()).await?;
+            busy.fetch_add(again, Ordering::Relaxed);
         }
     }
     Ok(())
