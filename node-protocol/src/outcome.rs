@@ -45,6 +45,16 @@ impl Outcome {
             Outcome::Refused { .. } => TaskStatus::Refused,
         }
     }
+
+    /// What a launch brought, where it was seen serving.
+    pub fn serving(&self) -> Option<&[Launched]> {
+        match self {
+            Outcome::Succeeded { output: Output::Launched { members } } => {
+                members.iter().any(|member| member.serves).then_some(members)
+            }
+            _ => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

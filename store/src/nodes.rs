@@ -201,6 +201,28 @@ pub async fn heard(
     Ok(kept.rows_affected() == 1)
 }
 
+/// What a launch just brought is there before the node reports it. The next report says for itself what is.
+pub async fn add_to_report(
+    conn: &mut PgConnection,
+    id: Uuid,
+    (instance, generation): (Uuid, i64),
+    workloads: &Value,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        r#"update nodes set report = jsonb_set(coalesce(report, '{"workloads": [], "gpus": []}'), '{workloads}', $4 || (
+               select coalesce(jsonb_agg(other), '[]') from jsonb_array_elements(report -> 'workloads') other
+               where (other ->> 'instance_id')::uuid <> $2 or (other ->> 'generation')::bigint <> $3))
+           where id = $1"#,
+        id,
+        instance,
+        generation,
+        workloads
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 /// Nodes that should speak and have not for so long, by id. None while nobody has listened for that long.
 pub async fn silent(conn: &mut PgConnection, seconds: f64) -> sqlx::Result<Vec<Uuid>> {
     sqlx::query_scalar!(

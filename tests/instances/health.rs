@@ -4,10 +4,12 @@ use agent::{Docker, Simulated};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::http::project;
+use crate::http::{admin, project};
 use crate::support::agent::RunningAgent;
 use crate::support::docker::{Engine, PORT};
-use crate::support::platform::{Platform, profile};
+use crate::support::node::Node;
+use crate::support::platform::{Platform, id_of, profile};
+use crate::support::realm::EXAMPLE;
 
 const REASON: &str =
     "select status_reason is not distinct from nullif(($2::text[])[1], '') from app_instances where id = $1";
@@ -53,6 +55,42 @@ async fn an_instance_that_stops_serving_says_so_until_it_serves_again() {
     is_well(&platform, id).await;
     assert_eq!(platform.events(id).await, ["requested", "deploying", "running"], "it ran all the while");
     agent.end().await;
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_launch_that_was_seen_serving_is_believed_until_the_next_report() {
+    let platform = Platform::new().await;
+    let node = Node::enrol(&platform.http, "gpu-1").await;
+    let share = json!({
+        "project_id": EXAMPLE, "node_id": node.id, "capacity_shape": "gpu_slice", "gpu_count": 0, "cpu_cores": 8,
+        "memory_gib": 64,
+    });
+    let allocation = id_of(&platform.http.post(&admin("/allocations"), share).await.with(201));
+    let workload = |of: Uuid, health: &str| {
+        json!({
+            "instance_id": of, "member": "main", "generation": 1, "state": "running", "health": health,
+            "usage": { "cpu_milliseconds": 1, "memory_bytes": 1 },
+        })
+    };
+    let neighbour = workload(Uuid::now_v7(), "healthy");
+    node.beats(1, json!([neighbour])).await.with(200);
+    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 0).await;
+    node.launches(true).await;
+    platform.succeeds(run).await;
+    assert_eq!(platform.tasks(id).await, ["oci.launch"], "nobody asks it again");
+    let healthy = ("healthy".to_owned(), "running".to_owned(), "healthy".to_owned());
+    assert_eq!(seen(&platform, id).await, healthy, "known as soon as it runs");
+    let kept = "select report -> 'workloads' @> $2 from nodes where id = $1";
+    let kept: bool = sqlx::query_scalar(kept)
+        .bind(node.id)
+        .bind(json!([neighbour]))
+        .fetch_one(&platform.story.pool)
+        .await
+        .unwrap();
+    assert!(kept, "what else runs there is known as before");
+    node.beats(2, json!([workload(id, "unhealthy")])).await.with(200);
+    assert_eq!(seen(&platform, id).await.0, "unhealthy");
     platform.end().await;
 }
 

@@ -9,7 +9,7 @@ use agent::Simulated;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use engine::RunState;
-use node_protocol::{Launched, Outcome, Output, Refusal, Task};
+use node_protocol::{Outcome, Output, Refusal};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -256,19 +256,7 @@ async fn a_node_that_was_told_of_something_newer_is_told_again_before_anything_i
     assert_eq!((second.kind.as_str(), &second.input), ("ssh.install_authorized_keys", &first.input));
     assert!(second.generation > first.generation, "what is told now is newer");
     node.answers(&second, &Outcome::Succeeded { output: Output::KeysInstalled }).await.with(200);
-    let launch = node.takes("10s").await;
-    let Ok(Task::OciLaunch(asked)) = Task::read(&launch.kind, &launch.input) else {
-        panic!("{}", launch.kind)
-    };
-    let launched = Launched {
-        member: asked.workload.member.clone(),
-        container_id: "c".into(),
-        digest: asked.workload.image.digest.clone(),
-        ports: asked.workload.ports.iter().map(|port| (port.name.clone(), port.host)).collect(),
-        serves: false,
-    };
-    let output = Output::Launched { members: vec![launched] };
-    node.answers(&launch, &Outcome::Succeeded { output }).await.with(200);
+    node.launches(false).await;
     let probe = node.takes("10s").await;
     let healthy = Outcome::Succeeded { output: Output::Healthy { tries: 1 } };
     node.answers(&probe, &healthy).await.with(200);

@@ -2,7 +2,7 @@
 //! real agent adds (a journal, a driver) is not here.
 
 use axum::http::Method;
-use node_protocol::{Envelope, Key, Keyring, Outcome, Signed, assert_identity};
+use node_protocol::{Envelope, Key, Keyring, Launched, Outcome, Output, Signed, Task, assert_identity};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -57,6 +57,24 @@ impl Node {
     pub async fn answers(&self, task: &Envelope, outcome: &Outcome) -> Answer {
         let body = json!({ "idempotency_key": task.idempotency_key, "outcome": outcome });
         self.http.post(&self.path(&format!("/tasks/{}/result", task.task_id)), body).await
+    }
+
+    /// Takes the launch of one container and says that it runs, and whether it was seen serving.
+    pub async fn launches(&self, serves: bool) {
+        let task = self.takes("10s").await;
+        let Ok(Task::OciLaunch(launch)) = Task::read(&task.kind, &task.input) else {
+            panic!("no launch but {}", task.kind)
+        };
+        let workload = launch.workload;
+        let launched = Launched {
+            member: workload.member,
+            container_id: "c".into(),
+            digest: workload.image.digest,
+            ports: workload.ports.iter().map(|port| (port.name.clone(), port.host)).collect(),
+            serves,
+        };
+        let output = Output::Launched { members: vec![launched] };
+        self.answers(&task, &Outcome::Succeeded { output }).await.with(200);
     }
 
     pub async fn beats(&self, sequence: i64, workloads: Value) -> Answer {

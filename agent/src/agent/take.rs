@@ -63,7 +63,7 @@ impl<D: Driver> Inner<D> {
         match outcome {
             Ok(outcome) => {
                 tracing::info!(outcome = outcome.status().as_str(), "a task was seen to");
-                if says_that_it_serves(&outcome) {
+                if matches!(outcome, Outcome::Succeeded { output: Output::Healthy { .. } }) {
                     // A report comes first: whoever learns that it serves finds it healthy.
                     self.report().await;
                 }
@@ -161,16 +161,6 @@ impl<D: Driver> Inner<D> {
                 tracing::debug!(%fault, "progress could not be told");
             }
         }
-    }
-}
-
-fn says_that_it_serves(outcome: &Outcome) -> bool {
-    match outcome {
-        Outcome::Succeeded { output: Output::Healthy { .. } } => true,
-        Outcome::Succeeded { output: Output::Launched { members } } => {
-            members.iter().any(|member| member.serves)
-        }
-        _ => false,
     }
 }
 

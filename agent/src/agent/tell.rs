@@ -11,6 +11,8 @@ use crate::platform::PlatformFault;
 impl<D: Driver> Inner<D> {
     /// Until the platform has it. What it does not know any more is not told again.
     pub(super) async fn tell(&self, task: Uuid, key: &str, outcome: &Outcome) {
+        // What a launch says of its workloads stands until the next report: none that looked before it may come after it.
+        let mut look = if outcome.serving().is_some() { Some(self.looks.lock().await) } else { None };
         for trouble in 1.. {
             match self.platform.result(task, key, outcome).await {
                 Ok(()) => break,
@@ -20,10 +22,12 @@ impl<D: Driver> Inner<D> {
                 }
                 Err(fault) => {
                     tracing::warn!(%fault, %task, "a result could not be told yet");
+                    look = None;
                     sleep(self.pause(trouble)).await;
                 }
             }
         }
+        drop(look);
         if let Err(fault) = self.journal.told(key) {
             tracing::error!(%fault, "the journal cannot be written");
         }

@@ -71,14 +71,18 @@ impl Docker {
         Ok(about.runtimes.is_some_and(|runtimes| runtimes.contains_key("nvidia")))
     }
 
-    /// One name, one container: a second create meets the first.
-    async fn ensure_container(&self, workload: &Workload, secrets: &Secrets) -> Result<(), DriverFault> {
+    /// One name, one container: a second create meets the first. Answers the id of one that was made just now.
+    async fn ensure_container(
+        &self,
+        workload: &Workload,
+        secrets: &Secrets,
+    ) -> Result<Option<String>, DriverFault> {
         let name = workload.container_name();
         let options = CreateContainerOptionsBuilder::default().name(&name).build();
         let body = create::body(workload, secrets, self.joined(workload.instance_id));
         match self.client.create_container(Some(options), body).await {
-            Ok(_) => Ok(()),
-            Err(error) if status(&error) == Some(409) => Ok(()),
+            Ok(made) => Ok(Some(made.id)),
+            Err(error) if status(&error) == Some(409) => Ok(None),
             Err(error) => Err(fault("make the container", &error)),
         }
     }
@@ -91,6 +95,18 @@ impl Docker {
             }
             _ => fault("start the container", &error),
         })
+    }
+
+    /// The container that there is, and where its ports are.
+    async fn bound(&self, workload: &Workload) -> Result<(String, BTreeMap<String, u16>), DriverFault> {
+        let shown = self.client.inspect_container(&workload.container_name(), None).await;
+        let shown = shown.map_err(|error| fault("look at the container", &error))?;
+        let bindings = shown.network_settings.and_then(|network| network.ports).unwrap_or_default();
+        let ports = workload.ports.iter().filter_map(|port| {
+            let bound = bindings.get(&format!("{}/tcp", port.container))?.as_ref()?;
+            Some((port.name.clone(), bound.iter().find_map(host_port)?))
+        });
+        Ok((shown.id.unwrap_or_default(), ports.collect()))
     }
 
     async fn containers(&self, instance: Option<Uuid>) -> Result<Vec<ContainerSummary>, DriverFault> {
@@ -134,21 +150,18 @@ impl Driver for Docker {
         self.ensure_image(&workload.image, secrets.pull.as_ref(), told).await?;
         scratch::write(workload).map_err(|error| disk("write the container's files", &error))?;
         self.ensure_volumes(workload).await?;
-        self.ensure_container(workload, secrets).await?;
-        let name = workload.container_name();
-        self.start(&name).await?;
-        let shown = self.client.inspect_container(&name, None).await;
-        let shown = shown.map_err(|error| fault("look at the container", &error))?;
-        let bindings = shown.network_settings.and_then(|network| network.ports).unwrap_or_default();
-        let ports = workload.ports.iter().filter_map(|port| {
-            let bound = bindings.get(&format!("{}/tcp", port.container))?.as_ref()?;
-            Some((port.name.clone(), bound.iter().find_map(host_port)?))
-        });
+        let made = self.ensure_container(workload, secrets).await?;
+        self.start(&workload.container_name()).await?;
+        let (container_id, ports) = match made {
+            // It runs on the ports it was made for, or it did not start.
+            Some(id) if workload.ports.iter().all(|port| port.host != 0) => (id, asked_for(workload)),
+            _ => self.bound(workload).await?,
+        };
         Ok(Launched {
             member: workload.member.clone(),
-            container_id: shown.id.unwrap_or_default(),
+            container_id,
             digest: workload.image.digest.clone(),
-            ports: ports.collect(),
+            ports,
             serves: false,
         })
     }
@@ -256,6 +269,10 @@ fn seen(summary: &ContainerSummary) -> Option<Seen> {
         bound: bound(summary),
         probe: labels.get(PROBE).and_then(|probe| serde_json::from_str(probe).ok()),
     })
+}
+
+fn asked_for(workload: &Workload) -> BTreeMap<String, u16> {
+    workload.ports.iter().map(|port| (port.name.clone(), port.host)).collect()
 }
 
 fn ports(summary: &ContainerSummary, named: &str) -> BTreeMap<String, u16> {

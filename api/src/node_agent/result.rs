@@ -1,15 +1,15 @@
 //! `POST /internal/v1/nodes/{id}/tasks/{task_id}/progress|result`. A result and the signal to the run that waits for it
-//! are one commit; told again, it changes nothing.
+//! are one commit, with what it says of the workloads that it brought; told again, it changes nothing.
 
 use axum::extract::State as Shared;
 use axum::http::StatusCode;
 use domain::{ErrorCode, TaskStatus};
 use engine::EngineError;
-use node_protocol::{Progress, TaskResult};
+use node_protocol::{Health, Launched, Progress, TaskResult, Usage, WorkloadReport, WorkloadState};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sqlx::PgConnection;
-use store::node_tasks;
+use store::{node_tasks, nodes};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -67,6 +67,10 @@ async fn finish(
     let node = caller.principal().id;
     let outcome = serde_json::to_value(&told.outcome).map_err(|error| ApiError::internal(&error))?;
     let mut tx = state.write().await?;
+    if told.outcome.serving().is_some() {
+        // Nodes are locked before instances.
+        nodes::find_locked(&mut tx, node).await?;
+    }
     let finished = node_tasks::finish(&mut tx, node, task.0, told.outcome.status(), &outcome).await?;
     let Some(finished) = finished else {
         let status = status_of(&mut tx, node, task.0).await?;
@@ -80,12 +84,29 @@ async fn finish(
     if finished.idempotency_key != told.idempotency_key {
         return Err(ApiError::invalid("/idempotency_key", "is not the task's"));
     }
+    if let (Some(instance), Some(members)) = (finished.instance_id, told.outcome.serving()) {
+        let launch = (instance, finished.generation);
+        nodes::add_to_report(&mut tx, node, launch, &json!(reported(launch, members))).await?;
+    }
     if let (Some(run), Some(signal)) = (finished.run_id, &finished.signal) {
         tell(&state, &mut tx, run, signal, task.0, &outcome).await?;
     }
     tx.commit().await?;
     state.engine.wake();
     Ok(Json(ResultTaken { status: told.outcome.status() }))
+}
+
+/// How the workloads of a launch are: whoever learns that they serve finds them healthy.
+fn reported((instance_id, generation): (Uuid, i64), members: &[Launched]) -> Vec<WorkloadReport> {
+    let report = |member: &Launched| WorkloadReport {
+        instance_id,
+        member: member.member.clone(),
+        generation,
+        state: WorkloadState::Running,
+        health: if member.serves { Health::Healthy } else { Health::Unknown },
+        usage: Usage::default(),
+    };
+    members.iter().map(report).collect()
 }
 
 /// A run that is gone, or has given up waiting, needs no telling: the task's row keeps the result.
