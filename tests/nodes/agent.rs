@@ -138,7 +138,9 @@ async fn a_result_that_could_not_be_told_is_told_after_a_restart_and_nothing_is_
     let agent = RunningAgent::enrol(&line.http, &line.door, "gpu-1", &driver).await;
     driver.will(SimulatedFault::Hang);
     let (run, task) = line.give(agent.id, &launch(&stage(), Uuid::now_v7(), 1), 1).await;
-    line.story.until_true("the task is with the agent", TASK_IS_OUT, task, &[]).await;
+    line.story.until_true("the task is on its way to the agent", TASK_IS_OUT, task, &[]).await;
+    // On its way it could still get lost.
+    until_begun(&agent).await;
     line.door.cut(true);
     driver.release(1);
     line.story
@@ -159,6 +161,12 @@ async fn a_result_that_could_not_be_told_is_told_after_a_restart_and_nothing_is_
 pub(super) const TASK_IS_OUT: &str =
     "select status = 'handed_out' and $2::text[] is not null from node_tasks where id = $1";
 
+pub(super) async fn until_begun(agent: &RunningAgent) {
+    while !journal(agent).contains("begun") {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
 pub(super) fn journal(agent: &RunningAgent) -> String {
     std::fs::read_to_string(agent.folder.join("journal")).unwrap_or_default()
 }
@@ -171,9 +179,7 @@ async fn an_agent_killed_in_the_middle_does_the_task_again_when_its_lease_ends()
     driver.will(SimulatedFault::Hang);
     let (run, task) = line.give(agent.id, &launch(&stage(), Uuid::now_v7(), 1), 1).await;
     line.story.until_true("the task is with the agent", TASK_IS_OUT, task, &[]).await;
-    while !journal(&agent).contains("begun") {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until_begun(&agent).await;
     let agent = RunningAgent::again(&line.http, agent.kill().await, &driver);
     line.story.advance(Duration::from_secs(61)).await;
     assert_eq!(line.story.ends(run).await, RunState::Succeeded);

@@ -78,9 +78,11 @@ pub async fn measure(database: &Database, seconds: u64) -> Result<Vec<Figure>, F
     let rate = events as f64 / began.elapsed().as_secs_f64();
     let heard = tokio::time::timeout(PATIENCE, following).await.map_err(|_| setup(&"events were lost"))?;
     let heard = heard.map_err(|error| setup(&error))??;
-    let told = told.lock().unwrap_or_else(PoisonError::into_inner);
-    let took = |(id, at): &(Uuid, Instant)| Some((*at - *told.get(id)?).as_secs_f64() * 1e3);
-    let times: Vec<f64> = heard.iter().filter_map(took).collect();
+    let times: Vec<f64> = {
+        let told = told.lock().unwrap_or_else(PoisonError::into_inner);
+        let took = |(id, at): &(Uuid, Instant)| Some((*at - *told.get(id)?).as_secs_f64() * 1e3);
+        heard.iter().filter_map(took).collect()
+    };
     serving.abort();
     sequencer.stop().await;
     engine.close().await;

@@ -24,7 +24,11 @@ async fn a_node_goes_on_while_the_platform_is_away_for_longer_than_any_lease_or_
     driver.will(agent::SimulatedFault::Hang);
     let (late, run) = platform.deploy_version(allocation, &number, 1).await;
     let out = "select exists (select 1 from node_tasks where run_id = $1 and kind = 'oci.launch' and status = $2[1])";
-    platform.story.until_true("the node has the task", out, run, &["handed_out"]).await;
+    platform.story.until_true("the task is on its way", out, run, &["handed_out"]).await;
+    // On its way it could still get lost. Its key, in the journal, begins with the run.
+    while !std::fs::read_to_string(agent.folder.join("journal")).unwrap().contains(&run.to_string()) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     platform.door.cut(true);
     driver.release(1);
     while driver.launches() < 2 {
