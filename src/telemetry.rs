@@ -44,6 +44,8 @@ fn lines(log: &Log, scribe: Scribe) -> Box<dyn Layer<Registry> + Send + Sync> {
 }
 
 fn exporter(endpoint: &str, telemetry: &Telemetry) -> Result<SdkTracerProvider, Failure> {
+    // An error says that a provider is installed already: there is only one we compile.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let address = format!("{}/v1/traces", endpoint.trim_end_matches('/'));
     let exporter = SpanExporter::builder()
         .with_http()
