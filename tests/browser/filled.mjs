@@ -62,8 +62,9 @@ export async function spend(page, instance) {
 
 /** A tour that was begun again and paused: it needs somebody. */
 async function restingRun(page) {
-  const ended = await send(page, "/admin/workflows?correlation_id=demo-tour-shelf", undefined, "GET");
-  const again = await send(page, `/admin/workflows/${ended.items[0].id}/retry`, {});
+  const tour = async () => (await send(page, "/admin/workflows?correlation_id=demo-tour-shelf", undefined, "GET")).items[0];
+  await until("the tour of the shelf is over", async () => (await tour()).status === "compensated");
+  const again = await send(page, `/admin/workflows/${(await tour()).id}/retry`, {});
   await send(page, `/admin/workflows/${again.id}/pause`, {});
 }
 
