@@ -133,7 +133,7 @@ impl Verifier {
     /// Judges a token by the issuers that are trusted for everybody.
     pub async fn verify(&self, token: &str) -> Result<OidcClaims, TokenFault> {
         let header = jwt::header(token)?;
-        let issuer = claimed_issuer(token).ok_or(TokenFault::Invalid("it names no issuer"))?;
+        let issuer = jwt::claimed_issuer(token).ok_or(TokenFault::Invalid("it names no issuer"))?;
         let Trusted { name, audiences, provider } =
             self.trusted.get(&issuer).ok_or(TokenFault::Invalid("its issuer is not trusted"))?;
         let claims = self.judge(token, &header, provider, &self.to_trusted, audiences).await?;
@@ -214,11 +214,6 @@ impl Verifier {
         let provider = || Arc::new(Provider::discovered(issuer));
         federated.entry(issuer.to_owned()).or_insert_with(provider).clone()
     }
-}
-
-/// Who says to have issued the token: for looking up whom to ask, and proven by nothing yet.
-pub fn claimed_issuer(token: &str) -> Option<String> {
-    jwt::claimed_issuer(token)
 }
 
 #[cfg(test)]

@@ -123,11 +123,6 @@ pub fn matrix(wanted: &Wanted, candidates: &[Candidate]) -> Vec<Row> {
     candidates.iter().map(|candidate| row(wanted, candidate)).collect()
 }
 
-/// The first allocation that passes every predicate.
-pub fn first_fit(matrix: &[Row]) -> Option<Uuid> {
-    matrix.iter().find(|row| row.fits).map(|row| row.allocation_id)
-}
-
 fn row(wanted: &Wanted, has: &Candidate) -> Row {
     let predicates = vec![
         is("allocation_status", AllocationStatus::Active.as_str(), has.status.as_str()),
@@ -217,13 +212,11 @@ mod tests {
     }
 
     #[test]
-    fn the_first_that_passes_everything_is_taken() {
+    fn every_allocation_says_whether_it_passes_everything() {
         let mut small = candidate(1);
         small.taken.gpu_count = 3;
         let rows = matrix(&wanted(), &[small, candidate(2), candidate(3)]);
         assert_eq!(rows.iter().map(|row| row.fits).collect::<Vec<_>>(), [false, true, true]);
-        assert_eq!(first_fit(&rows), Some(Uuid::from_u128(2)));
-        assert_eq!(first_fit(&rows[..1]), None);
     }
 
     #[test]

@@ -168,11 +168,13 @@ fn manifest_valid(facts: &Facts) -> Gate {
     let check = Check::ManifestValid;
     match facts.manifest_problems.len() {
         0 => check.finds(Light::Green, "The manifest is valid.", json!({})),
-        n => check.finds(
-            Light::Red,
-            format!("The manifest has {n} problems."),
-            json!({ "problems": facts.manifest_problems }),
-        ),
+        count => {
+            let message = match count {
+                1 => "The manifest has a problem.".to_owned(),
+                _ => format!("The manifest has {count} problems."),
+            };
+            check.finds(Light::Red, message, json!({ "problems": facts.manifest_problems }))
+        }
     }
 }
 
@@ -367,6 +369,17 @@ mod tests {
         assert_eq!(said, "3 of 3 deployments of the canary failed, more than is tolerated of 20.");
         let bad = Facts { canary: Samples { succeeded: 17, failed: 3 }, ..facts() };
         assert_eq!(red(&gates(VersionAction::Publish, &bad))[0].check, Check::FailureRate);
+    }
+
+    #[test]
+    fn problems_are_counted_as_people_count() {
+        let said = |count| {
+            let problems = vec!["/version is missing".to_owned(); count];
+            light(Check::ManifestValid, &Facts { manifest_problems: problems, ..facts() }).1
+        };
+        assert_eq!(said(0), "The manifest is valid.");
+        assert_eq!(said(1), "The manifest has a problem.");
+        assert_eq!(said(2), "The manifest has 2 problems.");
     }
 
     #[test]

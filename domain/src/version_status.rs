@@ -126,11 +126,6 @@ impl VersionAction {
     pub fn leads(self, from: VersionStatus) -> Option<VersionStatus> {
         MOVES.iter().find(|row| row.action == self && row.from == from).map(|row| row.to)
     }
-
-    /// The states in which it may be asked for.
-    pub fn legal_states(self) -> Vec<VersionStatus> {
-        VersionStatus::ALL.into_iter().filter(|from| self.leads(*from).is_some()).collect()
-    }
 }
 
 impl FromStr for VersionStatus {

@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_folder_s_name_becomes_a_slug() {
-        assert_eq!(folder_name(Path::new("/home/ada/My App/manifest.yaml")), "my-app");
+        assert_eq!(folder_name(Path::new("/home/somebody/My App/manifest.yaml")), "my-app");
         assert_eq!(folder_name(Path::new("/manifest.yaml")), "my-app");
         assert_eq!(spoken("my-app"), "My app");
     }

@@ -1,3 +1,6 @@
+//! Only what a registered key signed for this very platform, a moment ago, says who speaks. Each claim is bent in turn, and each way
+//! of passing off another key is tried.
+
 use serde_json::Value;
 
 use super::*;

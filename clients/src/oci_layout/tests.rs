@@ -1,3 +1,5 @@
+//! An image that is packed here is one for everybody: its digest does not depend on chance, and others' programs read its layers.
+
 use std::process::Command;
 
 use super::*;

@@ -1,3 +1,6 @@
+//! Tokens of other issuers, from an issuer on loopback that can be slow, silent, away, or lie about who it is: what is believed, and
+//! how often it is asked.
+
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use axum::extract::State;
@@ -260,7 +263,7 @@ async fn unusable_keys_are_left_out_and_their_neighbours_kept() {
 async fn a_project_may_trust_an_issuer_of_its_own() {
     let story = Story::begin().await;
     let token = story.token(json!({ "aud": "ci" }));
-    let issuer = claimed_issuer(&token).unwrap();
+    let issuer = jwt::claimed_issuer(&token).unwrap();
     let claims = story.verifier.verify_federated(&token, &issuer, "ci").await.unwrap();
     assert_eq!(claims.subject, "ada-1");
     let fault = story.verifier.verify_federated(&token, &issuer, "other").await.unwrap_err();
@@ -279,7 +282,7 @@ fn issuers_must_be_reached_safely() {
         };
         Verifier::new(vec![issuer], loopback_http, clock.clone())
     };
-    assert!(verifier("https://login.corp.internal", false).is_ok());
+    assert!(verifier("https://login.corp.example", false).is_ok());
     assert!(verifier("http://127.0.0.1:8080/realm", true).is_ok());
     for url in ["http://login.example", "http://127.0.0.1:8080", "ftp://login.example", "login.example"] {
         assert!(matches!(verifier(url, false), Err(SetupFault::Address(_))), "{url}");

@@ -1,3 +1,6 @@
+//! Layers of limits only narrow, in whatever order they come, and the one that took something away is named: said of random layers,
+//! because examples would only show the pairs somebody thought of.
+
 use proptest::prelude::*;
 use proptest::{option, sample};
 

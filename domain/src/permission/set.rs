@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-use super::{COUNT, Permission, UnknownPermission};
+use super::{COUNT, Permission};
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct PermissionSet(u64);
@@ -53,10 +53,6 @@ impl PermissionSet {
     pub fn known_among<S: AsRef<str>>(names: &[S]) -> PermissionSet {
         names.iter().filter_map(|name| name.as_ref().parse::<Permission>().ok()).collect()
     }
-
-    pub fn from_names<S: AsRef<str>>(names: &[S]) -> Result<PermissionSet, UnknownPermission> {
-        names.iter().map(|name| name.as_ref().parse::<Permission>()).collect()
-    }
 }
 
 const fn bit(key: Permission) -> u64 {
@@ -91,7 +87,7 @@ mod tests {
         let set = PermissionSet::from_iter([WorkflowsRead, AuditRead]);
         assert!(set.contains(WorkflowsRead) && set.contains(AuditRead) && !set.contains(WorkflowsOperate));
         assert_eq!(set.names(), ["workflows.read", "audit.read"]);
-        assert_eq!(PermissionSet::from_names(&set.names()), Ok(set));
+        assert_eq!(PermissionSet::known_among(&set.names()), set);
     }
 
     #[test]

@@ -1,3 +1,5 @@
+//! A task opens on the node it was signed for and in its time, and nowhere else: forged, stale and misdirected ones are tried.
+
 use super::*;
 use crate::key::Key;
 use crate::keyring::{Signer, SignerState};

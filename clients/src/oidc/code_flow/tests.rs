@@ -1,3 +1,6 @@
+//! A browser that is sent to an issuer and comes back: what it carries on the way, and that what comes back counts for this attempt
+//! alone.
+
 use std::sync::Mutex;
 
 use axum::extract::{Form, State};

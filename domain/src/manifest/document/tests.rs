@@ -1,3 +1,6 @@
+//! Texts are read as YAML's core schema says, with the place of every value, and within bounds: what people write by mistake, and
+//! what somebody writes to do harm.
+
 use serde_json::json;
 
 use super::*;

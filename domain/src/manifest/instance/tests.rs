@@ -1,3 +1,6 @@
+//! What an instance gets out of its version and of what was asked for: defaults filled in, bounds kept, packages only where they are
+//! installed.
+
 use super::*;
 use crate::manifest::{Format, read};
 

@@ -1,3 +1,5 @@
+//! Schemas from outside: what people write is accepted, and none can leave itself, go in circles, or cost more than it is long.
+
 use serde_json::{Map, json};
 
 use super::*;
