@@ -1,8 +1,10 @@
 //! The configuration: the only place that reads the environment and configuration files. One struct per concern;
 //! a wrong key or value ends the start with the place it stands at and what would be right.
 
+mod address;
 mod artifact_store;
 mod auth;
+mod bounds;
 mod nats;
 mod registry;
 mod surroundings;
@@ -121,6 +123,7 @@ impl Config {
         if !problems.is_empty() {
             return Err(ConfigError(problems));
         }
+        bounds::check(&values)?;
         Ok(Config {
             server: Server {
                 listen: values.parse("server.listen")?,
@@ -197,7 +200,6 @@ impl Telemetry {
 
 /// Every number of the engine but those that follow from others.
 fn engine_settings(values: &Values) -> Result<engine::Settings, ConfigError> {
-    require_enough(values)?;
     let kib = |key| Ok::<_, ConfigError>(values.parse::<usize>(key)? << 10);
     let days = |key| Ok::<_, ConfigError>(Duration::from_secs(values.parse::<u64>(key)? * 24 * 3600));
     let lease = milliseconds(values, "engine.lease_ms")?;
@@ -238,41 +240,6 @@ fn engine_settings(values: &Values) -> Result<engine::Settings, ConfigError> {
     })
 }
 
-/// With less of these nothing would ever be done.
-const AT_LEAST: [(&str, u64); 21] = [
-    ("server.anonymous_per_minute", 1),
-    ("engine.slots", 1),
-    ("engine.lease_ms", 100),
-    ("engine.poll_ms", 10),
-    ("engine.project_cap", 1),
-    ("engine.project_backlog", 1),
-    ("engine.batch", 1),
-    ("engine.lanes", 1),
-    ("engine.lane_rows", 1),
-    ("engine.lane_kib", 1),
-    ("engine.lane_queue", 1),
-    ("engine.pressure_ms", 100),
-    ("engine.max_claims", 1),
-    ("engine.max_input_kib", 1),
-    ("engine.max_signal_kib", 1),
-    ("engine.max_error_kib", 1),
-    ("engine.max_depth", 8),
-    ("engine.max_journal_rows", 100),
-    ("database.api_connections", 1),
-    ("database.drive_connections", 1),
-    ("database.statement_timeout_ms", 100),
-];
-
-fn require_enough(values: &Values) -> Result<(), ConfigError> {
-    let mut problems = Vec::new();
-    for (key, least) in AT_LEAST {
-        if values.parse::<u64>(key)? < least {
-            problems.extend(values.wrong(key, &format_args!("must be at least {least}")).0);
-        }
-    }
-    if problems.is_empty() { Ok(()) } else { Err(ConfigError(problems)) }
-}
-
 fn milliseconds(values: &Values, key: &str) -> Result<Duration, ConfigError> {
     Ok(Duration::from_millis(values.parse(key)?))
 }
@@ -294,6 +261,8 @@ fn connection(values: &Values, key: &str) -> Result<Option<PgConnectOptions>, Co
 
 fn file_to_read(named: Option<&String>) -> Option<PathBuf> {
     let usual = ["gpuaas.toml", "/etc/gpuaas/gpuaas.toml"].into_iter().map(PathBuf::from);
+    // An empty variable is as good as none.
+    let named = named.filter(|path| !path.is_empty());
     named.map(PathBuf::from).or_else(|| usual.into_iter().find(|path| path.exists()))
 }
 
@@ -363,10 +332,24 @@ mod tests {
     }
 
     #[test]
-    fn too_little_to_do_anything_is_refused_at_once() {
-        let error = load("[engine]\nslots = 0\npoll_ms = 0\n", &[], &[]).unwrap_err();
-        assert_eq!(error.0.len(), 2, "{error}");
-        assert!(error.to_string().contains("`engine.slots` = \"0\": must be at least 1"), "{error}");
+    fn services_that_kubernetes_tells_of_are_no_settings() {
+        let told = [
+            ("GPUAAS_REGISTRY_SERVICE_HOST", "10.0.0.1"),
+            ("GPUAAS_REGISTRY_SERVICE_PORT", "5000"),
+            ("GPUAAS_REGISTRY_SERVICE_PORT_HTTP", "5000"),
+            ("GPUAAS_REGISTRY_PORT", "tcp://10.0.0.1:5000"),
+            ("GPUAAS_REGISTRY_PORT_5000_TCP", "tcp://10.0.0.1:5000"),
+            ("GPUAAS_REGISTRY_PORT_5000_TCP_PROTO", "tcp"),
+            ("GPUAAS_REGISTRY_PORT_5000_TCP_PORT", "5000"),
+            ("GPUAAS_REGISTRY_PORT_5000_TCP_ADDR", "10.0.0.1"),
+            ("GPUAAS_SERVER_PROBES_PORT_53_UDP_ADDR", "10.0.0.2"),
+            // A setting all the same.
+            ("GPUAAS_REGISTRY_SERVICE", "shelf"),
+        ];
+        let config = load("", &told, &[]).unwrap();
+        assert_eq!(config.values.text("registry.service").unwrap(), "shelf");
+        let error = load("", &[("GPUAAS_DATABASE_PORT", "5432")], &[]).unwrap_err();
+        assert!(error.to_string().contains("GPUAAS_DATABASE_PORT: no such setting"), "{error}");
     }
 
     #[test]
@@ -382,5 +365,17 @@ mod tests {
         let error =
             load("", &[("GPUAAS_DATABASE_URL", "postgres://app:s3cret@db:notaport/x")], &[]).unwrap_err();
         assert!(!error.to_string().contains("s3cret"), "{error}");
+        let file = "[database]\nurl = \"postgres://app:s3cret@db/gpuaas\n";
+        let error = load(file, &[], &[]).unwrap_err().to_string();
+        assert!(error.contains("gpuaas.toml: line ") && !error.contains("s3cret"), "{error}");
+    }
+
+    #[test]
+    fn no_server_of_several_shows_its_secret() {
+        let urls = "nats://a:hush@one:4222, nats://hush@two:4222";
+        let config = load("", &[("GPUAAS_NATS_URL", urls)], &[]).unwrap();
+        assert!(!format!("{:?}", config.values).contains("hush"), "{:?}", config.values);
+        let error = load("", &[("GPUAAS_NATS_URL", "http://hush@one")], &[]).unwrap_err();
+        assert!(!error.to_string().contains("hush"), "{error}");
     }
 }

@@ -4,6 +4,7 @@
 mod every;
 mod instances;
 mod login;
+mod lost;
 mod mcp;
 mod names;
 mod offline;

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::support::cluster::Folder;
-use crate::support::process::{gpuaas, run};
+use crate::support::process::{Said, gpuaas, run};
 
 #[test]
 fn config_show_says_where_each_value_came_from() {
@@ -57,4 +57,22 @@ fn errors_are_json_when_json_is_asked_for() {
     let error: Value = serde_json::from_str(&said.stderr).unwrap();
     assert_eq!(error["error"]["code"], "usage");
     assert!(error["error"]["message"].as_str().unwrap().contains("GPUAAS_DATABASE_URL"));
+}
+
+#[test]
+fn an_address_that_cannot_be_read_ends_the_start_without_its_password() {
+    for url in ["postgres://app:s3/cret@db/gpuaas", "postgres://db/gpuaas?password=s3cret&sslmode=cret"] {
+        let output = gpuaas(&["serve"]).env("GPUAAS_DATABASE_URL", url).output().unwrap();
+        let said = Said::from(output);
+        assert_eq!(said.code, Some(1), "{said:?}");
+        assert!(said.stderr.contains("environment GPUAAS_DATABASE_URL: `database.url`"), "{said:?}");
+        assert!(!said.stderr.contains("s3"), "{said:?}");
+    }
+}
+
+#[test]
+fn an_empty_name_of_a_configuration_file_names_none() {
+    let output = gpuaas(&["config", "show"]).env("GPUAAS_CONFIG", "").output().unwrap();
+    let said = Said::from(output);
+    assert_eq!(said.code, Some(0), "{said:?}");
 }

@@ -7,12 +7,15 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{AssertSqlSafe, ConnectOptions};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgPool};
 use uuid::Uuid;
 
 use crate::support::cluster::{Cluster, Folder, shared_server, shared_server_url};
 use crate::support::database::MAKE_APP_ROLE;
 use crate::support::process::{Dev, Said, Serve, gpuaas, interrupt, run};
+
+/// What whoever migrates holds; all releases agree on the number.
+pub const MIGRATION_LOCK: &str = "select pg_advisory_lock(113732703314291)";
 
 /// An empty database on the shared server, dropped with the test.
 struct Scratch {
@@ -31,6 +34,11 @@ impl Scratch {
 
     async fn execute(&self, statement: &str) {
         execute(&PgConnectOptions::from_str(&self.url).unwrap(), statement).await;
+    }
+
+    async fn number(&self, query: &'static str) -> i64 {
+        let mut conn = PgConnectOptions::from_str(&self.url).unwrap().connect().await.unwrap();
+        sqlx::query_scalar(query).fetch_one(&mut conn).await.unwrap()
     }
 
     fn migrate(&self) -> Said {
@@ -108,6 +116,47 @@ async fn processes_that_migrate_at_once_take_turns() {
 }
 
 #[tokio::test]
+async fn a_migration_that_waits_for_another_says_so_once_and_goes_on() {
+    make_app_role().await;
+    let (scratch, folder) = (Scratch::new().await, Folder::new());
+    let mut other = PgConnectOptions::from_str(&scratch.url).unwrap().connect().await.unwrap();
+    sqlx::raw_sql(MIGRATION_LOCK).execute(&mut other).await.unwrap();
+    let mut command = gpuaas(&["migrate"]);
+    command.env("GPUAAS_DATABASE_URL", &scratch.url);
+    let mut waiting = Serve::of(&folder.0, command);
+    waiting.says("waiting for another migration");
+    assert!(waiting.is_running(), "{}", waiting.said());
+    other.close().await.unwrap();
+    let (status, said) = waiting.ends();
+    assert!(status.success() && said.contains("applied"), "{said}");
+    assert_eq!(said.matches("waiting for another migration").count(), 1, "{said}");
+}
+
+#[tokio::test]
+async fn a_migration_gives_way_to_whoever_waits_behind_it_and_comes_back() {
+    make_app_role().await;
+    let scratch = Scratch::new().await;
+    let options = PgConnectOptions::from_str(&scratch.url).unwrap();
+    let pool = PgPool::connect_with(options).await.unwrap();
+    engine::setup_queue(&pool).await.unwrap();
+    let mut writes = pool.begin().await.unwrap();
+    sqlx::raw_sql("lock table apalis.jobs in row exclusive mode").execute(&mut *writes).await.unwrap();
+    let mut command = gpuaas(&["migrate"]);
+    command.env("GPUAAS_DATABASE_URL", &scratch.url).stderr(Stdio::null()).stdout(Stdio::null());
+    let mut migrating = command.spawn().unwrap();
+    let gave_way =
+        "select count(*) from pg_stat_activity where datname = current_database() and query like '%pg_sleep%'
+                    and pid <> pg_backend_pid()";
+    while scratch.number(gave_way).await == 0 {
+        assert!(migrating.try_wait().unwrap().is_none(), "it must not go on, nor give up");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    writes.rollback().await.unwrap();
+    assert!(migrating.wait().unwrap().success());
+    pool.close().await;
+}
+
+#[tokio::test]
 async fn serve_runs_on_one_release_newer_and_refuses_two() {
     make_app_role().await;
     let scratch = Scratch::new().await;
@@ -120,6 +169,10 @@ async fn serve_runs_on_one_release_newer_and_refuses_two() {
     scratch.execute(&release(1)).await;
     let doctor = run(&["doctor", "--database-url", &stepped_down(&scratch.url)]);
     assert!(doctor.stdout.contains("newer than this binary"), "{doctor:?}");
+    // What the newer release declared, of a workflow that this one has too.
+    let schedule = "insert into engine.schedule (name, kind, version, cron, missed, overlap, next_at)
+                    values ('newer', 'platform.watch_nodes', 1, '0 0 0 1 1 *', 'skip', 'skip', 'infinity')";
+    scratch.execute(schedule).await;
     let folder = Folder::new();
     let alone = ["--set", "auth.allow_nobody=true", "--listen", "127.0.0.1:0"];
     let mut older = Serve::api(&folder.0, &stepped_down(&scratch.url), &alone);
@@ -127,6 +180,7 @@ async fn serve_runs_on_one_release_newer_and_refuses_two() {
     older.says("serving");
     older.terminate();
     assert!(older.ends().0.success());
+    assert_eq!(scratch.number("select count(*) from engine.schedule where name = 'newer'").await, 1);
 
     scratch.execute(&release(1)).await;
     let said: Said = scratch.serve().output().unwrap().into();
@@ -134,6 +188,25 @@ async fn serve_runs_on_one_release_newer_and_refuses_two() {
     assert!(said.stderr.contains("upgrade the binary"), "{said:?}");
     let said = scratch.migrate();
     assert!(said.code == Some(2) && said.stderr.contains("newer release"), "{said:?}");
+}
+
+#[tokio::test]
+async fn serving_as_the_owner_is_told_and_wrong() {
+    make_app_role().await;
+    let (scratch, folder) = (Scratch::new().await, Folder::new());
+    assert_eq!(scratch.migrate().code, Some(0));
+    let alone = ["--set", "auth.allow_nobody=true", "--listen", "127.0.0.1:0"];
+    let (rewrites, makes) = ("may rewrite public.ledger_entries", "may create tables in schema engine");
+    for (url, excess) in [(scratch.url.clone(), true), (stepped_down(&scratch.url), false)] {
+        let mut serving = Serve::api(&folder.0, &url, &alone);
+        serving.says("serving");
+        serving.terminate();
+        let said = serving.ends().1;
+        assert_eq!((said.contains(rewrites), said.contains(makes)), (excess, excess), "{said}");
+        let doctor = run(&["doctor", "--database-url", &url]);
+        assert_eq!(doctor.stdout.contains("rights      WRONG"), excess, "{doctor:?}");
+        assert_eq!(doctor.stdout.contains("rights      ok"), !excess, "{doctor:?}");
+    }
 }
 
 #[tokio::test]
@@ -212,6 +285,14 @@ async fn doctor_names_the_runs_that_a_binary_would_strand_and_the_promises_that_
     let well = run(&["doctor", "--before-upgrade", "--database-url", &url]);
     assert!(well.stdout.contains("this binary can drive every unfinished run"), "{well:?}");
     assert!(well.stdout.contains("lease 15 s; statements 5 s, locks 2 s"), "{well:?}");
+    scratch
+        .execute(
+            "insert into engine.schedule (name, kind, version, cron, missed, overlap, next_at)
+             values ('left_over', 'long.gone', 7, '0 0 0 1 1 *', 'skip', 'skip', 'infinity')",
+        )
+        .await;
+    let left_over = run(&["doctor", "--database-url", &url]);
+    assert!(left_over.stdout.contains("the workflow of left_over (long.gone v7); start"), "{left_over:?}");
     scratch
         .execute(
             "insert into engine.run (id, kind, version, project_id, correlation_id, input, wake_at)

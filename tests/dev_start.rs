@@ -1,8 +1,8 @@
 //! `gpuaas dev` on its own cluster: made, started, adopted, refused and stopped.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
 use std::str::FromStr;
 use std::thread;
 
@@ -10,7 +10,7 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions, Connection};
 
 use crate::support::cluster::Folder;
-use crate::support::process::{Dev, gpuaas, interrupt, run};
+use crate::support::process::{Dev, gpuaas, interrupt, run, signal};
 
 async fn connect(dev: &Dev) -> PgConnection {
     PgConnectOptions::from_str(&dev.database_url()).unwrap().connect().await.unwrap()
@@ -66,6 +66,33 @@ fn a_server_left_by_a_killed_dev_is_adopted_and_stopped_at_the_end() {
     assert_eq!(dev.postmaster_line(1), server, "no second server was started");
     assert!(dev.stop().0.success());
     assert!(!data.join("postgres/postmaster.pid").exists());
+}
+
+#[test]
+fn dev_ends_and_says_why_when_an_adopted_server_does() {
+    let folder = Folder::new();
+    let data = folder.0.join("data");
+    Dev::start(&data, &[]).kill();
+
+    let dev = Dev::start(&data, &[]);
+    signal("-QUIT", dev.postmaster_line(1).parse().unwrap());
+    let (status, said) = dev.ends();
+    assert_eq!(status.code(), Some(2), "{said}");
+    assert!(said.contains("Postgres ended"), "{said}");
+}
+
+#[test]
+fn a_password_that_the_server_refuses_is_said_at_once() {
+    let folder = Folder::new();
+    let data = folder.0.join("data");
+    Dev::start(&data, &[]).stop();
+    let passwords = data.join("postgres-passwords.toml");
+    let text = fs::read_to_string(&passwords).unwrap();
+    fs::write(&passwords, text.replace("superuser = \"", "superuser = \"other")).unwrap();
+    let said = run(&["dev", "--port", "0", "--data-dir", data.to_str().unwrap()]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(said.stderr.contains("Postgres refuses the superuser's password"), "{said:?}");
+    assert!(!data.join("postgres/postmaster.pid").exists(), "the server it began is gone");
 }
 
 #[test]
@@ -127,6 +154,7 @@ fn a_taken_port_is_said_before_a_database_is_made() {
     let said = run(&["dev", "--port", &port, "--data-dir", folder.0.to_str().unwrap()]);
     assert_eq!(said.code, Some(1));
     assert!(said.stderr.contains("is taken by another program"), "{said:?}");
+    assert!(said.stderr.contains("another port (`dev --port`)"), "{said:?}");
     assert!(!folder.0.join("postgres").exists());
 }
 
@@ -165,27 +193,48 @@ fn doctor_finds_nothing_wrong_with_a_fresh_dev() {
 #[test]
 fn traces_are_sent_to_the_configured_collector_before_the_end() {
     let collector = TcpListener::bind("127.0.0.1:0").unwrap();
-    let endpoint = format!("telemetry.otlp_endpoint=http://{}", collector.local_addr().unwrap());
-    let received = thread::spawn(move || receive_one(&collector));
+    let address = collector.local_addr().unwrap();
+    let received = thread::spawn(move || receive(&collector));
     let folder = Folder::new();
+    let endpoint = format!("telemetry.otlp_endpoint=http://{address}");
     let dev = Dev::start(&folder.0.join("data"), &["--set", &endpoint]);
     dev.get("/version");
     assert!(dev.stop().0.success());
-    let (request, body) = received.join().unwrap();
-    assert_eq!(request, "POST /v1/traces HTTP/1.1");
-    assert!(body.windows(8).any(|word| word == b"/version"), "the request's span is in it");
+    TcpStream::connect(address).unwrap().write_all(THE_END.as_bytes()).unwrap();
+    let told = received.join().unwrap();
+    assert!(told.iter().all(|(request, _)| request == "POST /v1/traces HTTP/1.1"));
+    // How many times they are sent depends on how long all of this took.
+    let is_told = |body: &[u8]| body.windows(8).any(|word| word == b"/version");
+    assert!(told.iter().any(|(_, body)| is_told(body)), "the request's span is in one of {}", told.len());
 }
 
-/// The first line and the body of one HTTP request, answered with 200.
-fn receive_one(listener: &TcpListener) -> (String, Vec<u8>) {
-    let (mut stream, _) = listener.accept().unwrap();
-    let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let head: Vec<String> =
-        reader.by_ref().lines().map(Result::unwrap).take_while(|line| !line.is_empty()).collect();
+/// What ends a collector of the story.
+const THE_END: &str = "GET /the_end HTTP/1.1\r\ncontent-length: 0\r\n\r\n";
+
+/// The first lines and the bodies of requests until the end, each answered with 200.
+fn receive(listener: &TcpListener) -> Vec<(String, Vec<u8>)> {
+    let mut told = Vec::new();
+    for stream in listener.incoming() {
+        let mut stream = stream.unwrap();
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        while let Some((request, body)) = next_request(&mut reader) {
+            if THE_END.starts_with(&request) {
+                return told;
+            }
+            told.push((request, body));
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
+        }
+    }
+    told
+}
+
+/// None once the other side has closed its connection.
+fn next_request(reader: &mut impl BufRead) -> Option<(String, Vec<u8>)> {
+    let lines = reader.by_ref().lines().map_while(Result::ok);
+    let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
     let length =
         head.iter().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
-    let mut body = vec![0; length.unwrap()];
-    reader.read_exact(&mut body).unwrap();
-    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
-    (head[0].clone(), body)
+    let mut body = vec![0; length?];
+    reader.read_exact(&mut body).ok()?;
+    Some((head[0].clone(), body))
 }

@@ -130,9 +130,10 @@ async fn what_one_process_accepts_another_drives_with_a_pooler_before_the_databa
     let url = split.pooler.url(&split.database);
     let said: Said =
         gpuaas(&["doctor", "--database-url", &url, "--set", "database.pooler=true"]).output().unwrap().into();
-    // The tests' server forgets what a power cut would take, and says so; nothing else is wrong.
+    // The tests' server forgets what a power cut would take, and lets its superuser serve; nothing else is wrong.
     let wrong: Vec<&str> = said.stdout.lines().filter(|line| line.contains(" WRONG ")).collect();
-    assert!(matches!(wrong[..], [one] if one.starts_with("durability")), "{said:?}");
+    let checks: Vec<&str> = wrong.iter().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(checks, ["durability", "rights"], "{said:?}");
     for serving in [api, workers] {
         serving.terminate();
         let (status, said) = serving.ends();
@@ -157,5 +158,18 @@ async fn a_process_that_stops_says_so_while_it_still_takes_requests() {
     // The second signal does not wait for anything.
     api.terminate();
     assert!(api.ends().0.success());
+    split.database.drop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn workers_whose_place_for_probes_is_taken_name_the_setting() {
+    let split = Split::new().await;
+    let holder = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = holder.local_addr().unwrap();
+    let workers = split.workers(&[format!("server.probes_listen={taken}")]);
+    let (status, said) = workers.ends();
+    assert_eq!(status.code(), Some(1), "{said}");
+    assert!(said.contains("is taken by another program"), "{said}");
+    assert!(said.contains("`server.probes_listen`") && !said.contains("--listen"), "{said}");
     split.database.drop().await;
 }

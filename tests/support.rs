@@ -13,6 +13,7 @@ pub mod fleet;
 pub mod image;
 pub mod issuer;
 pub mod machine;
+pub mod mute;
 pub mod node;
 pub mod outsider;
 pub mod platform;

@@ -1,5 +1,8 @@
 //! Speaking to the platform: one place that knows its address, brings the token, and turns refusals into failures with
-//! the right exit code. A token that has expired is renewed once, where the issuer gave the means to.
+//! the right exit code. A token that has expired is renewed once, where the issuer gave the means to, and what was lost on
+//! the way is asked for again.
+
+mod again;
 
 use std::io::{self, IsTerminal};
 use std::sync::Mutex;
@@ -14,6 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use uuid::Uuid;
 
+use self::again::Missed;
 use super::ClientArgs;
 use super::login::oauth;
 use super::output;
@@ -117,9 +121,13 @@ impl Client {
         path: &str,
         query: &[(&str, String)],
     ) -> Result<T, Failure> {
-        let answer =
-            self.send(|http| http.request(Method::GET, self.at(path)).query(query).timeout(limit)).await?;
-        body(answer).await
+        let heard = self.ask(&again::QUESTION, |http| {
+            http.request(Method::GET, self.at(path)).query(query).timeout(limit)
+        });
+        match heard.await {
+            Ok(heard) => understood(&heard.bytes),
+            Err((missed, _)) => Err(missed.failure),
+        }
     }
 
     /// All of a list, page by page, as long as it is not endless. What is beyond that is said to be there.
@@ -158,7 +166,7 @@ impl Client {
         Ok((all, false))
     }
 
-    /// A change. Its key makes it safe to send again should the answer get lost on the way.
+    /// A change. Its key makes it safe to ask for again where the answer was lost on the way.
     pub async fn post<T: DeserializeOwned>(&self, path: &str, sent: &impl Serialize) -> Result<T, Failure> {
         self.change(Method::POST, path, sent, ANSWER_LIMIT).await
     }
@@ -189,23 +197,26 @@ impl Client {
         limit: Duration,
     ) -> Result<T, Failure> {
         let key = Uuid::new_v4().to_string();
-        let answer = self.send(|http| {
+        let heard = self.ask(&again::CHANGE, |http| {
             let request = http.request(method.clone(), self.at(path)).timeout(limit);
             request.header("x-idempotency-key", &key).json(sent)
         });
-        body(answer.await?).await
+        match heard.await {
+            Ok(heard) => understood(&heard.with_its_secret()?.bytes),
+            Err((missed, was_lost)) => Err(missed.of_change(was_lost)),
+        }
     }
 
     /// An answer that goes on, such as a stream of events.
     pub async fn open_stream(&self, path: &str, last_event_id: Option<&str>) -> Result<Response, Failure> {
-        self.send(|http| {
+        let stream = self.send(|http| {
             let request = http.request(Method::GET, self.at(path)).header("accept", "text/event-stream");
             match last_event_id {
                 Some(id) => request.header("last-event-id", id),
                 None => request,
             }
-        })
-        .await
+        });
+        stream.await.map_err(|missed| missed.failure)
     }
 
     /// A path of the platform's, or an address elsewhere that the platform told.
@@ -217,25 +228,21 @@ impl Client {
         format!("{}{path}", self.url)
     }
 
-    async fn send(&self, request: impl Fn(&reqwest::Client) -> RequestBuilder) -> Result<Response, Failure> {
+    async fn send(&self, request: impl Fn(&reqwest::Client) -> RequestBuilder) -> Result<Response, Missed> {
         let token = self.token()?;
         match self.sent(request(&self.http), &token).await {
-            Err(failure) if expired(&failure) => match self.renewed().await? {
+            Err(missed) if expired(&missed.failure) => match self.renewed().await? {
                 Some(token) => self.sent(request(&self.http), &token).await,
-                None => Err(failure),
+                None => Err(missed),
             },
             outcome => outcome,
         }
     }
 
-    async fn sent(&self, request: RequestBuilder, token: &Secret<String>) -> Result<Response, Failure> {
+    async fn sent(&self, request: RequestBuilder, token: &Secret<String>) -> Result<Response, Missed> {
         let answer = request.bearer_auth(token.expose()).send().await;
-        let answer = answer.map_err(|error| unreachable(&self.url, &error))?;
-        if answer.status().is_success() {
-            return Ok(answer);
-        }
-        let (status, text) = (answer.status(), answer.text().await.unwrap_or_default());
-        Err(refusal(status, &text))
+        let answer = answer.map_err(|error| Missed::on_the_way(&self.url, &error))?;
+        if answer.status().is_success() { Ok(answer) } else { Err(Missed::refused(answer).await) }
     }
 
     fn token(&self) -> Result<Secret<String>, Failure> {
@@ -289,7 +296,11 @@ pub fn http() -> Result<reqwest::Client, Failure> {
 }
 
 pub fn unreachable(url: &str, error: &reqwest::Error) -> Failure {
-    let why = if error.is_timeout() { "it did not answer in time" } else { "it cannot be reached" };
+    let why = match error {
+        _ if error.is_timeout() => "it did not answer in time",
+        _ if error.is_request() && !error.is_connect() => "the connection broke off",
+        _ => "it cannot be reached",
+    };
     Failure::server(format!("{url}: {why}; is the address right? (--url, GPUAAS_BASE_URL or the profile)"))
 }
 
@@ -307,9 +318,8 @@ pub fn refusal(status: StatusCode, text: &str) -> Failure {
     }
 }
 
-async fn body<T: DeserializeOwned>(answer: Response) -> Result<T, Failure> {
-    let bytes = answer.bytes().await.map_err(|_| Failure::server("the answer broke off"))?;
-    let bytes: &[u8] = if bytes.is_empty() { b"null" } else { &bytes };
+fn understood<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
+    let bytes: &[u8] = if bytes.is_empty() { b"null" } else { bytes };
     serde_json::from_slice(bytes).map_err(|error| {
         Failure::server(format!(
             "the answer is not understood: {error}; this command may be older than the platform"

@@ -14,40 +14,53 @@ use crate::failure::{Failure, Kind};
 
 /// Shorter beginnings say nothing: ids begin with the time they were made.
 const SHORTEST: usize = 4;
+/// Of those that may be meant, so many are told.
+const TOLD: usize = 20;
 
 pub async fn workflow(client: &Client, text: &str) -> Result<Uuid, Failure> {
-    if let Ok(id) = text.parse() {
-        return Ok(id);
-    }
-    if !may_begin_an_id(text) {
-        return Err(Failure::usage(format!(
+    match workflow_if_any(client, text).await? {
+        Some(id) => Ok(id),
+        None if may_begin_an_id(text) => Err(Failure::not_found(format!("no run's id begins with {text}"))),
+        None => Err(Failure::usage(format!(
             "{text} is neither the id of a run nor at least {SHORTEST} letters of one"
-        )));
+        ))),
     }
-    let runs: Vec<WorkflowRun> = client.list(&client.in_project("/workflows")?, &[]).await?;
-    let found = runs.iter().filter(|run| begins(run.id, text)).map(|run| run.id).collect();
-    one(found, text, "run", &|id| id.to_string())
 }
 
-/// By its id or its name. Those that are gone are meant only if no other can be.
+/// The same where something else may be meant: nothing if no run can be. Words that may mean several runs are a failure, so
+/// that nobody looks for another meaning of them.
+pub async fn workflow_if_any(client: &Client, text: &str) -> Result<Option<Uuid>, Failure> {
+    if let Ok(id) = text.parse() {
+        return Ok(Some(id));
+    }
+    if !may_begin_an_id(text) {
+        return Ok(None);
+    }
+    let runs: Vec<WorkflowRun> = client.list(&client.in_project("/workflows")?, &[]).await?;
+    let found: Vec<Uuid> = runs.iter().filter(|run| begins(run.id, text)).map(|run| run.id).collect();
+    if found.is_empty() {
+        return Ok(None);
+    }
+    one(found, text, "run", &|id| id.to_string()).map(Some)
+}
+
+/// The states of instances that are still there, as lists are asked for them.
+pub fn here() -> String {
+    let here = InstanceStatus::ALL.into_iter().filter(|status| !status.is_terminal());
+    here.map(InstanceStatus::as_str).collect::<Vec<&str>>().join(",")
+}
+
+/// By its id or its name. Those that are gone are meant only if no other can be, and are not even looked at before: of a
+/// project that is old there are many.
 pub async fn instance(client: &Client, text: &str) -> Result<AppInstance, Failure> {
     let path = client.in_project("/app-instances")?;
     if let Ok(id) = text.parse::<Uuid>() {
         return client.get(&format!("{path}/{id}"), &[]).await;
     }
-    let (gone, here): (Vec<AppInstance>, Vec<AppInstance>) = client
-        .list(&path, &[])
-        .await?
-        .into_iter()
-        .partition(|instance: &AppInstance| instance.status == InstanceStatus::Decommissioned);
-    for some in [here, gone] {
-        let (named, others): (Vec<AppInstance>, Vec<AppInstance>) =
-            some.into_iter().partition(|instance| instance.display_name == text);
-        let found = if named.is_empty() && may_begin_an_id(text) {
-            others.into_iter().filter(|instance| begins(instance.id, text)).collect()
-        } else {
-            named
-        };
+    for states in [here(), InstanceStatus::Decommissioned.as_str().to_owned()] {
+        let query = [("status", states), ("order", "newest".to_owned())];
+        let some = client.list(&path, &query).await?;
+        let found = called(some, text, |instance: &AppInstance| (instance.id, &instance.display_name));
         if !found.is_empty() {
             return one(found, text, "instance", &|instance| {
                 format!("{} ({} {})", instance.id, instance.app_slug, instance.status)
@@ -179,7 +192,11 @@ fn one<T>(
         (Some(only), true) => Ok(only),
         (None, _) => Err(Failure::not_found(format!("no {kind}'s id begins with {text}"))),
         (Some(last), false) => {
-            let all: Vec<String> = found.iter().chain([&last]).map(shown).collect();
+            let mut all: Vec<String> = found.iter().chain([&last]).take(TOLD).map(shown).collect();
+            let more = (found.len() + 1).saturating_sub(TOLD);
+            if more > 0 {
+                all.push(format!("and {more} more"));
+            }
             Err(Failure::usage(format!(
                 "{text} may be any of these, so write more of the id:\n{}",
                 all.join("\n")

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use api_types::AppInstance;
 use clap::Args;
-use domain::InstanceStatus;
 use tokio::time::sleep;
 use uuid::Uuid;
 
 use super::client::Client;
 use super::output::{self, Format};
+use super::pick;
 use crate::failure::{Failure, Kind};
 
 const LOOK: Duration = Duration::from_secs(1);
@@ -40,10 +40,8 @@ pub struct PsArgs {
 
 impl PsArgs {
     async fn ask(&self, client: &Client) -> Result<Vec<AppInstance>, Failure> {
-        let here = InstanceStatus::ALL.into_iter().filter(|status| !status.is_terminal());
-        let here: Vec<&str> = here.map(InstanceStatus::as_str).collect();
-        let status = self.status.clone().or_else(|| (!self.all).then(|| here.join(",")));
-        let mut query = Vec::new();
+        let status = self.status.clone().or_else(|| (!self.all).then(pick::here));
+        let mut query = vec![("order", "newest".to_owned())];
         for (name, value) in [("status", &status), ("app", &self.app), ("version", &self.version)] {
             query.extend(value.clone().map(|value| (name, value)));
         }

@@ -27,24 +27,25 @@ pub struct RetryArgs {
 
 pub async fn run(args: &RetryArgs, client: &Client, format: Format) -> Result<(), Failure> {
     let reason = Operate { reason: args.reason.clone() };
-    match retry_run(args, client, &reason).await {
-        Ok(operated) => tell(args, client, &operated.workflow, &operated, format).await,
-        // No run, so it is the name of an instance, or its id.
-        Err(failure) if matches!(failure.code, Kind::Usage | Kind::NotFound) => {
-            let instance = pick::instance(client, &args.what).await.map_err(|other| {
-                // Of a whole id that is nothing here, what was said first is as true.
-                if args.what.parse::<Uuid>().is_ok() { failure } else { other }
-            })?;
-            let path = client.in_project(&format!("/app-instances/{}/retry", instance.id))?;
-            let begun: AppInstanceWithRun = client.post(&path, &reason).await?;
-            tell(args, client, &begun.workflow, &begun, format).await
-        }
-        Err(failure) => Err(failure),
-    }
+    let missing = match pick::workflow_if_any(client, &args.what).await? {
+        None => None,
+        Some(id) => match retry_run(client, id, &reason).await {
+            // A whole id may be an instance's.
+            Err(failure) if failure.code == Kind::NotFound && args.what.parse::<Uuid>().is_ok() => {
+                Some(failure)
+            }
+            Err(failure) => return Err(failure),
+            Ok(operated) => return tell(args, client, &operated.workflow, &operated, format).await,
+        },
+    };
+    // Of a whole id that is nothing here, what was said first is as true.
+    let instance = pick::instance(client, &args.what).await.map_err(|other| missing.unwrap_or(other))?;
+    let path = client.in_project(&format!("/app-instances/{}/retry", instance.id))?;
+    let begun: AppInstanceWithRun = client.post(&path, &reason).await?;
+    tell(args, client, &begun.workflow, &begun, format).await
 }
 
-async fn retry_run(args: &RetryArgs, client: &Client, reason: &Operate) -> Result<Operated, Failure> {
-    let id = pick::workflow(client, &args.what).await?;
+async fn retry_run(client: &Client, id: Uuid, reason: &Operate) -> Result<Operated, Failure> {
     client.post(&client.in_project(&format!("/workflows/{id}/retry"))?, reason).await
 }
 

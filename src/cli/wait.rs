@@ -38,25 +38,26 @@ pub async fn run(args: &WaitArgs, client: &Client, format: Format) -> Result<(),
 
 /// The run of this id; else the newest of the instance that is called so.
 async fn meant(client: &Client, text: &str) -> Result<(Uuid, WorkflowRunDetail), Failure> {
-    let missing = match find(client, text).await {
-        Err(failure) if matches!(failure.code, Kind::Usage | Kind::NotFound) => failure,
-        found => return found,
+    let missing = match pick::workflow_if_any(client, text).await? {
+        None => None,
+        Some(id) => match find(client, id).await {
+            // A whole id may be an instance's.
+            Err(failure) if failure.code == Kind::NotFound && text.parse::<Uuid>().is_ok() => Some(failure),
+            found => return Ok((id, found?)),
+        },
     };
-    let instance = pick::instance(client, text).await.map_err(|other| {
-        // Of what can only be an id, what was said first is as true.
-        if text.parse::<Uuid>().is_ok() { missing } else { other }
-    })?;
+    // Of a whole id that is nothing here, what was said first is as true.
+    let instance = pick::instance(client, text).await.map_err(|other| missing.unwrap_or(other))?;
     let path = client.in_project(&format!("/app-instances/{}/operations", instance.id))?;
     let (mut runs, _) = client.first::<WorkflowRun>(&path, &[], 1).await?;
     let newest = runs.pop().ok_or_else(|| {
         Failure::not_found(format!("no run acted on {} that is kept", instance.display_name))
     })?;
-    find(client, &newest.id.to_string()).await
+    Ok((newest.id, find(client, newest.id).await?))
 }
 
-async fn find(client: &Client, text: &str) -> Result<(Uuid, WorkflowRunDetail), Failure> {
-    let id = pick::workflow(client, text).await?;
-    Ok((id, client.get(&client.in_project(&format!("/workflows/{id}"))?, &[]).await?))
+async fn find(client: &Client, id: Uuid) -> Result<WorkflowRunDetail, Failure> {
+    client.get(&client.in_project(&format!("/workflows/{id}"))?, &[]).await
 }
 
 /// Shows every step on the way, and at the end how it went.
@@ -69,7 +70,7 @@ pub async fn until_settled(
     match timeout(longest, steps::see_through(client, id, format)).await {
         Ok(detail) => tell(&detail?, format),
         Err(_) => {
-            let (_, detail) = find(client, &id.to_string()).await?;
+            let detail = find(client, id).await?;
             if is_settled(detail.run.status) {
                 return tell(&detail, format);
             }

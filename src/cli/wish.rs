@@ -168,10 +168,9 @@ pub async fn offered(client: &Client, slug: &str) -> Result<String, Failure> {
 /// People tell instances apart by their names, so the default is one that nobody bears.
 async fn free_name(client: &Client, slug: &str) -> Result<String, Failure> {
     let path = client.in_project("/app-instances")?;
-    let own: Vec<AppInstance> = client.list(&path, &[("app", slug.to_owned())]).await?;
-    let taken = |name: &String| {
-        own.iter().any(|instance| !instance.status.is_terminal() && instance.display_name == *name)
-    };
+    let query = [("status", pick::here()), ("order", "newest".to_owned()), ("app", slug.to_owned())];
+    let own: Vec<AppInstance> = client.list(&path, &query).await?;
+    let taken = |name: &String| own.iter().any(|instance| instance.display_name == *name);
     let mut names = std::iter::once(slug.to_owned()).chain((2..).map(|number| format!("{slug}-{number}")));
     Ok(names.find(|name| !taken(name)).unwrap_or_else(|| slug.to_owned()))
 }

@@ -56,17 +56,18 @@ mod tests {
 
     #[test]
     fn folders_follow_the_xdg_specification() {
-        let usual = among(&[("HOME", "/home/ada"), ("XDG_STATE_HOME", "relative")]).unwrap();
-        assert_eq!(usual.config_home, PathBuf::from("/home/ada/.config"));
-        assert_eq!(usual.state_home, PathBuf::from("/home/ada/.local/state"));
-        let chosen = among(&[("HOME", "/home/ada"), ("XDG_CONFIG_HOME", "/etc/ada")]).unwrap();
-        assert_eq!(chosen.config_home, PathBuf::from("/etc/ada"));
+        let usual = among(&[("HOME", "/home/somebody"), ("XDG_STATE_HOME", "relative")]).unwrap();
+        assert_eq!(usual.config_home, PathBuf::from("/home/somebody/.config"));
+        assert_eq!(usual.state_home, PathBuf::from("/home/somebody/.local/state"));
+        let chosen = among(&[("HOME", "/home/somebody"), ("XDG_CONFIG_HOME", "/etc/somebody")]).unwrap();
+        assert_eq!(chosen.config_home, PathBuf::from("/etc/somebody"));
         assert!(among(&[]).is_err());
     }
 
     #[test]
     fn an_empty_variable_is_none() {
-        let said = among(&[("HOME", "/home/ada"), ("GPUAAS_TOKEN", ""), ("GPUAAS_PROJECT", "p")]).unwrap();
+        let said =
+            among(&[("HOME", "/home/somebody"), ("GPUAAS_TOKEN", ""), ("GPUAAS_PROJECT", "p")]).unwrap();
         assert_eq!((said.token, said.project.as_deref()), (None, Some("p")));
     }
 }

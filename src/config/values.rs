@@ -8,6 +8,8 @@ use std::str::FromStr;
 
 use toml::de::{DeTable, DeValue};
 
+use super::address;
+
 const DEFAULTS: &str = include_str!("default.toml");
 
 /// Settings whose whole value is a secret.
@@ -136,8 +138,8 @@ impl Values {
         problems
     }
 
-    /// The layer of the environment. Variables that begin like one of our sections but name no key are mistakes;
-    /// other `GPUAAS_` variables belong to someone else.
+    /// The layer of the environment. Variables that begin like one of our sections but name no key are mistakes, unless
+    /// Kubernetes made them; other `GPUAAS_` variables belong to someone else.
     pub fn overlay_environment(&mut self, variables: &BTreeMap<String, String>) -> Vec<String> {
         let names: BTreeMap<String, String> =
             self.settings.keys().map(|key| (variable_name(key), key.clone())).collect();
@@ -146,7 +148,9 @@ impl Values {
             let origin = Origin::Environment(name.clone());
             if let Some(key) = names.get(name) {
                 problems.extend(self.set(key, text.clone(), origin));
-            } else if let Some(section) = self.section_of_variable(name) {
+            } else if let Some(section) = self.section_of_variable(name)
+                && !tells_of_a_service(name, text)
+            {
                 problems.push(format!("{origin}: no such setting; {}", self.keys_of(&section)));
             }
         }
@@ -218,15 +222,16 @@ impl Values {
 }
 
 impl Setting {
-    /// The value as it may be shown: a password inside an address is not, nor is a key.
+    /// The value as it may be shown: what is secret in an address is not, nor is a key.
     pub fn shown(&self, key: &str) -> String {
-        if SECRETS.contains(&key) && !self.text.is_empty() {
-            "***".to_owned()
-        } else if key.ends_with("url") || key.ends_with("endpoint") {
-            without_password(&self.text)
-        } else {
-            self.text.clone()
-        }
+        let shown = match key {
+            _ if self.text.is_empty() => Some(String::new()),
+            _ if SECRETS.contains(&key) => None,
+            "nats.url" => address::servers_shown(&self.text),
+            _ if key.ends_with("url") || key.ends_with("endpoint") => address::shown(&self.text),
+            _ => Some(self.text.clone()),
+        };
+        shown.unwrap_or_else(|| "***".to_owned())
     }
 }
 
@@ -235,25 +240,31 @@ pub fn variable_name(key: &str) -> String {
     format!("GPUAAS_{}", key.replace('.', "_").to_uppercase())
 }
 
+/// Whether Kubernetes, which tells every container of the Services beside it, made this variable: of a Service named
+/// `gpuaas-registry` they begin like our section. A port that is a bare number somebody wrote and meant for us.
+fn tells_of_a_service(name: &str, text: &str) -> bool {
+    let of_a_port = |rest: &str| {
+        let (number, protocol) = rest.split_once('_').unwrap_or_default();
+        let is_known = ["TCP", "UDP", "SCTP"].iter().any(|known| protocol.starts_with(known));
+        is_known && number.parse::<u16>().is_ok()
+    };
+    name.ends_with("_SERVICE_HOST")
+        || name.ends_with("_SERVICE_PORT")
+        || name.contains("_SERVICE_PORT_")
+        || (name.ends_with("_PORT") && text.contains("://"))
+        || name.split("_PORT_").skip(1).any(of_a_port)
+}
+
 pub fn default_file() -> &'static str {
     DEFAULTS
 }
 
-fn without_password(address: &str) -> String {
-    let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
-    let authority_end = rest.find('/').unwrap_or(rest.len());
-    match rest[..authority_end].rsplit_once('@') {
-        Some((credentials, host)) => {
-            let user = credentials.split(':').next().unwrap_or_default();
-            let secret = if credentials.contains(':') { ":***" } else { "" };
-            format!("{scheme}://{user}{secret}@{host}{}", &rest[authority_end..])
-        }
-        None => address.to_owned(),
-    }
-}
-
 fn entries(contents: &str) -> Result<Vec<Entry>, String> {
-    let table = DeTable::parse(contents).map_err(|error| error.to_string())?;
+    // The error's own words would repeat the line, which may hold a secret.
+    let table = DeTable::parse(contents).map_err(|error| match error.span() {
+        Some(span) => format!("line {}: {}", line_of(contents, span.start), error.message()),
+        None => error.message().to_owned(),
+    })?;
     let mut found = Vec::new();
     collect(table.get_ref(), "", contents, &mut found);
     Ok(found)
@@ -262,12 +273,16 @@ fn entries(contents: &str) -> Result<Vec<Entry>, String> {
 fn collect(table: &DeTable<'_>, prefix: &str, contents: &str, found: &mut Vec<Entry>) {
     for (name, value) in table {
         let key = format!("{prefix}{}", name.get_ref());
-        let line = contents[..name.span().start].matches('\n').count() + 1;
+        let line = line_of(contents, name.span().start);
         match value.get_ref() {
             DeValue::Table(inner) => collect(inner, &format!("{key}."), contents, found),
             leaf => found.push(Entry { key, text: text_of(leaf), shape: Shape::of(leaf), line }),
         }
     }
+}
+
+fn line_of(contents: &str, at: usize) -> usize {
+    contents.get(..at).unwrap_or(contents).matches('\n').count() + 1
 }
 
 fn text_of(value: &DeValue<'_>) -> String {

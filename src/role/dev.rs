@@ -1,6 +1,7 @@
 //! `gpuaas dev`: everything on one machine. A private Postgres in the data directory (or an existing server),
 //! migrated as the owner, served as the application role; a private image registry beside it; the API, the workers and an
-//! issuer of tokens for people with well-known passwords in this process. Ctrl-C stops all of it, and the next start continues on the same data.
+//! issuer of tokens for people with well-known passwords in this process. Ctrl-C stops all of it, and the next start
+//! continues on the same data.
 
 mod account;
 mod admin;
@@ -11,6 +12,7 @@ mod error;
 mod hello;
 mod issuer;
 mod keys;
+mod make_cluster;
 mod node;
 mod postmaster;
 mod provision;
@@ -88,21 +90,24 @@ pub async fn run(config: &Config, args: &DevArgs) -> Result<(), Failure> {
         ready::forget(path)?;
     }
     let data = DataDir::claim(&args.data_dir)?;
-    let listener = bind(config.server.listen).await?;
+    let listener = bind(config.server.listen, "dev --port").await?;
     let start = Start { config, args, data: &data, began };
     let app_role = &config.database.app_role;
     if let Some(login) = config.database.url.clone() {
-        let logins = provision::on_server(login, app_role).await?;
+        let provided = stop.asked.run_until_cancelled(provision::on_server(login, app_role)).await;
+        let Some(logins) = provided.transpose()? else { return Ok(()) };
         return start.serve(listener, logins, None, &stop).await;
     }
-    let mut cluster = Cluster::open(&data).await?;
-    let outcome = match stop.asked.run_until_cancelled(cluster.start()).await {
-        None => Ok(()),
-        Some(Err(error)) => Err(Failure::from(error)),
-        Some(Ok(())) => match provision::in_cluster(&cluster, app_role).await {
-            Ok(logins) => start.serve(listener, logins, Some(&mut cluster), &stop).await,
-            Err(failure) => Err(failure),
-        },
+    let opened = stop.asked.run_until_cancelled(Cluster::open(&data)).await;
+    let Some(mut cluster) = opened.transpose()? else { return Ok(()) };
+    let provided = stop.asked.run_until_cancelled(async {
+        cluster.start().await?;
+        provision::in_cluster(&cluster, app_role).await
+    });
+    let outcome = match provided.await.transpose() {
+        Ok(Some(logins)) => start.serve(listener, logins, Some(&mut cluster), &stop).await,
+        Ok(None) => Ok(()),
+        Err(failure) => Err(failure),
     };
     // Postgres stops last and always, whatever went wrong before.
     outcome.and(cluster.stop().await.map_err(Failure::from))
@@ -117,7 +122,8 @@ struct Start<'a> {
 }
 
 impl Start<'_> {
-    /// Migrates and serves beside a registry of its own, unless one is configured. The registry stops after the API.
+    /// Migrates and serves beside a registry of its own, unless one is configured. The registry stops after the API; one
+    /// that has not answered yet ends as its start is dropped, since nobody knows of it.
     async fn serve(
         &self,
         listener: TcpListener,
@@ -125,12 +131,15 @@ impl Start<'_> {
         cluster: Option<&mut Cluster>,
         stop: &Stop,
     ) -> Result<(), Failure> {
-        migrate(logins.owner.clone(), &self.config.database.app_role).await?;
         let address = listener.local_addr().map_err(Failure::server)?;
-        let mut registry = match &self.config.registry {
-            Some(_) => None,
-            None => LocalRegistry::start(self.data, &format!("http://{address}")).await?,
-        };
+        let prepared = stop.asked.run_until_cancelled(async {
+            migrate(logins.owner.clone(), &self.config.database.app_role).await?;
+            match &self.config.registry {
+                Some(_) => Ok(None),
+                None => LocalRegistry::start(self.data, &format!("http://{address}")).await,
+            }
+        });
+        let Some(mut registry) = prepared.await.transpose()? else { return Ok(()) };
         let outcome = self.serve_beside(registry.as_mut(), listener, logins, cluster, stop).await;
         if let Some(registry) = registry {
             registry.stop().await;
@@ -159,7 +168,8 @@ impl Start<'_> {
             (depot.map(|depot| depot.registry.clone()), depot.and_then(|depot| depot.blobs.clone()));
         let env = wire::env(&engine, Some(front.keys.sealer.clone()), images, blobs)?;
         let nats = self.config.nats.as_ref();
-        let mut serving = Serving::start(engine, Face::Api(Box::new(front)), Some(env), nats).await?;
+        workflows::declare_schedules(&engine).await.map_err(Failure::server)?;
+        let mut serving = Serving::start(engine, Face::Api(Box::new(front)), Some(env), nats);
         tokio::select! {
             () = serving.ready() => {}
             () = stop.asked.cancelled() => {}

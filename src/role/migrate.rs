@@ -1,12 +1,17 @@
 //! `gpuaas migrate`: brings the schema to this binary's version and grants the serving role its rights. It runs as
 //! the owner role, waits for anyone else who migrates, and changes nothing when there is nothing to do.
 
+use std::time::Duration;
+
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{ConnectOptions, Connection};
+use sqlx::{ConnectOptions, Connection, PgConnection};
+use tokio::time::sleep;
 
 use crate::cli::output::{self, Format, say};
 use crate::config::Config;
 use crate::failure::Failure;
+
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 pub async fn run(config: &Config, format: Format) -> Result<(), Failure> {
     let owner = match &config.database.migrate_url {
@@ -28,7 +33,8 @@ pub async fn run(config: &Config, format: Format) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Answers how many of our own migrations ran.
+/// Answers how many of our own migrations ran. It may be dropped at any moment: its session ends with it, and what is not
+/// committed is undone.
 pub async fn migrate(owner: PgConnectOptions, app_role: &str) -> Result<usize, Failure> {
     let whereabouts = describe(&owner);
     // One connection holds the lock and runs our migrations; the queue's own need a second. A pool would ask for the first
@@ -36,7 +42,7 @@ pub async fn migrate(owner: PgConnectOptions, app_role: &str) -> Result<usize, F
     let unreachable = |error| Failure::server(format!("cannot reach the database at {whereabouts}: {error}"));
     let mut conn = owner.connect().await.map_err(unreachable)?;
     let pool = PgPoolOptions::new().max_connections(1).connect_lazy_with(owner);
-    store::migrate::lock(&mut conn).await.map_err(Failure::server)?;
+    take_turn(&mut conn).await.map_err(Failure::server)?;
     engine::setup_queue(&pool).await.map_err(|error| {
         Failure::server(format!("cannot prepare the queue's tables at {whereabouts}: {error}"))
     })?;
@@ -45,6 +51,18 @@ pub async fn migrate(owner: PgConnectOptions, app_role: &str) -> Result<usize, F
     conn.close().await.map_err(Failure::server)?;
     pool.close().await;
     Ok(applied)
+}
+
+/// Returns when nobody else migrates. Whoever looks on is told once what it waits for.
+async fn take_turn(conn: &mut PgConnection) -> sqlx::Result<()> {
+    if store::migrate::try_lock(conn).await? {
+        return Ok(());
+    }
+    say("waiting for another migration");
+    while !store::migrate::try_lock(conn).await? {
+        sleep(LOOK_AGAIN).await;
+    }
+    Ok(())
 }
 
 /// `role@host:port/database`, for messages; never the password.

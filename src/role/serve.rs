@@ -1,5 +1,5 @@
-//! `gpuaas serve`: the API, the workers, or both. It never changes the schema: it refuses one it does not fit. It does
-//! not answer requests where nobody could be told from anybody else.
+//! `gpuaas serve`: the API, the workers, or both. It never changes the schema: it refuses one it does not fit, and warns
+//! where its role could. It does not answer requests where nobody could be told from anybody else.
 //!
 //! It stops in order: not ready, no new work, steps reach a checkpoint, open requests finish, then the connections close.
 //! A second signal skips to the connections.
@@ -55,12 +55,16 @@ pub async fn run(config: &Config, args: &ServeArgs) -> Result<(), Failure> {
     if !args.workers_only {
         config.auth.check_for(config.server.listen)?;
     }
-    check_schema(&database).await?;
+    let fit = check_schema(&database).await?;
     let face =
         if args.workers_only { probes(config).await? } else { Face::Api(Box::new(front(config).await?)) };
     let engine = wire::engine(database, config);
     let env = if args.api_only { None } else { Some(env(config, &engine)?) };
-    let serving = Serving::start(engine, face, env, config.nats.as_ref()).await?;
+    // Beside a newer release what that declared holds: this one would take away what it does not know.
+    if fit == Fit::Current {
+        workflows::declare_schedules(&engine).await.map_err(Failure::server)?;
+    }
+    let serving = Serving::start(engine, face, env, config.nats.as_ref());
     let mut serving = serving.announcing_for(config.server.notice);
     info!(api = !args.workers_only, workers = !args.api_only, "serving");
     let outcome = tokio::select! {
@@ -87,13 +91,13 @@ pub enum Face {
 
 async fn probes(config: &Config) -> Result<Face, Failure> {
     let Some(address) = config.server.probes else { return Ok(Face::Nothing) };
-    let listener = bind(address).await?;
+    let listener = bind(address, "server.probes_listen").await?;
     let address = listener.local_addr().map_err(Failure::server)?;
     Ok(Face::Probes(listener, wire::keys(&config.auth, address)?))
 }
 
 async fn front(config: &Config) -> Result<Front, Failure> {
-    let listener = bind(config.server.listen).await?;
+    let listener = bind(config.server.listen, "serve --listen").await?;
     let address = listener.local_addr().map_err(Failure::server)?;
     let (keys, server) = (wire::keys(&config.auth, address)?, config.server.clone());
     let depot = wire::depot(
@@ -122,13 +126,7 @@ pub struct Serving {
 
 impl Serving {
     /// With an `Env` it drives workflows too.
-    pub async fn start(
-        engine: Engine,
-        face: Face,
-        env: Option<Env>,
-        nats: Option<&NatsSettings>,
-    ) -> Result<Serving, Failure> {
-        workflows::declare_schedules(&engine).await.map_err(Failure::server)?;
+    pub fn start(engine: Engine, face: Face, env: Option<Env>, nats: Option<&NatsSettings>) -> Serving {
         let ending = Ending::default();
         let workers = env.map(|env| wire::workers(&engine, env));
         let hints = Hints::default();
@@ -145,7 +143,7 @@ impl Serving {
             Face::Nothing => None,
         };
         let notice = Duration::ZERO;
-        Ok(Serving { engine, ending, notice, api, workers, sequencer, dispatcher, relay, listening })
+        Serving { engine, ending, notice, api, workers, sequencer, dispatcher, relay, listening }
     }
 
     #[must_use]
@@ -198,32 +196,36 @@ impl Serving {
         }
         self.ending.begun.cancel();
         drop(self.listening);
-        self.dispatcher.stop().await;
-        if let Some(relay) = self.relay {
-            relay.stop().await;
-        }
-        self.sequencer.stop().await;
+        let close = async {
+            self.dispatcher.stop().await;
+            if let Some(relay) = self.relay {
+                relay.stop().await;
+            }
+            self.sequencer.stop().await;
+            self.engine.close().await;
+        };
         let out_of_patience = async {
             stop.hurried.cancelled().await;
             tokio::time::sleep(LAST_PATIENCE).await;
         };
         tokio::select! {
-            () = self.engine.close() => {}
+            () = close => {}
             () = out_of_patience => warn!("some connections were still in use and are cut"),
         }
     }
 }
 
-pub async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
+/// `setting` is where somebody would choose another address.
+pub async fn bind(address: SocketAddr, setting: &str) -> Result<TcpListener, Failure> {
     TcpListener::bind(address).await.map_err(|error| match error.kind() {
         std::io::ErrorKind::AddrInUse => Failure::usage(format!(
-            "{address} is taken by another program: stop it, or choose another port (`dev --port`, `serve --listen`)"
+            "{address} is taken by another program: stop it, or choose another port (`{setting}`)"
         )),
         _ => Failure::server(format!("cannot listen on {address}: {error}")),
     })
 }
 
-async fn check_schema(database: &PgConnectOptions) -> Result<(), Failure> {
+async fn check_schema(database: &PgConnectOptions) -> Result<Fit, Failure> {
     let whereabouts = describe(database);
     let mut conn = tokio::time::timeout(CONNECT_LIMIT, database.connect())
         .await
@@ -234,7 +236,15 @@ async fn check_schema(database: &PgConnectOptions) -> Result<(), Failure> {
     let fit = store::migrate::check(&mut tx)
         .await
         .map_err(|error| Failure::server(format!("will not serve on {whereabouts}: {error}")))?;
+    let excess = store::roles::excess_rights(&mut tx).await.map_err(Failure::server)?;
     tx.rollback().await.map_err(Failure::server)?;
+    if !excess.is_empty() {
+        warn!(
+            role = database.get_username(),
+            "this role {}: whoever takes this process over could rewrite history; serve with `database.app_role`",
+            excess.join(", ")
+        );
+    }
     if let Fit::Newer { release } = fit {
         warn!(
             schema = release,
@@ -243,5 +253,5 @@ async fn check_schema(database: &PgConnectOptions) -> Result<(), Failure> {
         );
     }
     let _ = conn.close().await;
-    Ok(())
+    Ok(fit)
 }

@@ -21,6 +21,12 @@ pub const RELEASE: i32 = 1;
 /// Serialises whole migrations, the queue's own included. The number is arbitrary and must never change.
 const MIGRATION_LOCK: i64 = 0x6770_7561_6173;
 
+/// Whoever waits for a table makes everybody wait who comes after, those who renew their lease included. So a migration gives
+/// way after a second, and tries again.
+const GIVES_WAY: &str = "set lock_timeout = '1s'";
+const COMES_BACK: &str = "select pg_sleep(1)";
+const TRIES: u32 = 60;
+
 /// What serving finds when the schema fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fit {
@@ -85,19 +91,29 @@ pub struct Applied {
     pub success: bool,
 }
 
-/// Waits until nobody else migrates this database; the lock ends with the connection.
-pub async fn lock(conn: &mut PgConnection) -> sqlx::Result<()> {
-    let mut query = QueryBuilder::new("select pg_advisory_lock(");
+/// Whether nobody else migrates this database, and now nobody else will; the lock ends with the connection. It does not
+/// wait: a session that waits in the server is not missed there when its process is gone, and its snapshot holds up an
+/// index that is built concurrently.
+pub async fn try_lock(conn: &mut PgConnection) -> sqlx::Result<bool> {
+    let mut query = QueryBuilder::new("select pg_try_advisory_lock(");
     query.push_bind(MIGRATION_LOCK).push(")");
-    query.build().execute(conn).await?;
-    Ok(())
+    query.build_query_scalar().fetch_one(conn).await
 }
 
 /// Applies what is missing, then gives `app_role` the rights it serves with. Answers how many migrations ran;
 /// running it again changes nothing. The queue's own migrations come first and are the engine's.
 pub async fn run(conn: &mut PgConnection, app_role: &str) -> Result<usize, MigrateError> {
     let before = applied(conn).await?.len();
-    MIGRATIONS.run_direct(None, conn, false).await.map_err(explain)?;
+    sqlx::raw_sql(GIVES_WAY).execute(&mut *conn).await?;
+    let mut tries = 1;
+    // Each migration is a transaction of its own: those before the one that gave way are there.
+    while let Err(error) = MIGRATIONS.run_direct(None, conn, false).await {
+        if tries == TRIES || !is_locked(&error) {
+            return Err(explain(error));
+        }
+        tries += 1;
+        sqlx::raw_sql(COMES_BACK).execute(&mut *conn).await?;
+    }
     record_release(conn).await?;
     roles::grant_serving(conn, app_role).await?;
     Ok(applied(conn).await?.len() - before)
@@ -187,6 +203,14 @@ async fn table_exists(conn: &mut PgConnection, name: &str) -> sqlx::Result<bool>
     let mut query = QueryBuilder::new("select to_regclass(");
     query.push_bind(name).push(") is not null");
     query.build_query_scalar().fetch_one(conn).await
+}
+
+/// Whether somebody held a table for too long.
+fn is_locked(error: &SqlxMigrateError) -> bool {
+    let (SqlxMigrateError::Execute(error) | SqlxMigrateError::ExecuteMigration(error, _)) = error else {
+        return false;
+    };
+    error.as_database_error().and_then(|error| error.code()).is_some_and(|code| code == "55P03")
 }
 
 fn explain(error: SqlxMigrateError) -> MigrateError {

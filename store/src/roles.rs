@@ -92,7 +92,7 @@ pub async fn grant_serving(conn: &mut PgConnection, role: &str) -> Result<(), Ro
     Ok(())
 }
 
-/// What `role` could do and must not: make tables, or rewrite an append-only one. Empty is as it should be.
+/// What the present role could do and must not: make tables, or rewrite an append-only one. Empty is as it should be.
 pub async fn excess_rights(conn: &mut PgConnection) -> sqlx::Result<Vec<String>> {
     let mut excess = Vec::new();
     for schema in ["engine", "apalis", "public"] {
@@ -108,7 +108,9 @@ pub async fn excess_rights(conn: &mut PgConnection) -> sqlx::Result<Vec<String>>
             .push_bind(*table)
             .push(", 'update') or has_table_privilege(")
             .push_bind(*table)
-            .push(", 'delete')");
+            .push(", 'delete') or has_table_privilege(")
+            .push_bind(*table)
+            .push(", 'truncate')");
         if query.build_query_scalar::<bool>().fetch_one(&mut *conn).await? {
             excess.push(format!("may rewrite {table}"));
         }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::instances::{Town, answer};
 use crate::http::project;
-use crate::support::realm::EXAMPLE;
+use crate::support::realm::{DEMO, EXAMPLE};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_project_is_named_by_its_slug_or_as_much_of_its_id_as_is_enough() {
@@ -59,5 +59,58 @@ async fn an_artifact_and_a_credential_are_named_as_people_do() {
     let unknown = operator.ask(&["plan", "hello", "--credential", "hf=nobody"]).await;
     assert_eq!(unknown.code, Some(4), "{unknown:?}");
     assert!(unknown.stderr.contains("no credential of the project is called nobody"), "{unknown:?}");
+    town.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_may_mean_several_runs_means_no_instance() {
+    let town = Town::new().await;
+    let operator = town.shell("operator");
+    town.version().await;
+    let here = answer(&operator.ask(&["up", "hello", "-o", "json"]).await);
+    answer(&operator.ask(&["up", "hello", "--name", "other", "-o", "json"]).await);
+    answer(&operator.ask(&["down", "other", "-o", "json"]).await);
+    // Three runs begin like the one instance that is there: all of them are of these days.
+    let beginning = &here["id"].as_str().unwrap()[..4];
+    for verb in ["retry", "wait"] {
+        let said = operator.ask(&[verb, beginning]).await;
+        assert_eq!(said.code, Some(1), "{verb}: {said:?}");
+        assert!(said.stderr.contains("may be any of these"), "{verb}: {said:?}");
+        assert!(said.stderr.contains(here["workflow"]["id"].as_str().unwrap()), "{verb}: {said:?}");
+    }
+    for words in [here["id"].as_str().unwrap(), here["workflow"]["id"].as_str().unwrap(), "hello"] {
+        let said = operator.ask(&["wait", words]).await;
+        assert_eq!(said.code, Some(0), "{words}: {said:?}");
+    }
+    town.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_are_found_and_free_ones_known_however_many_instances_have_gone() {
+    let town = Town::new().await;
+    let operator = town.shell("operator");
+    town.version().await;
+    // More than lists are read to their end, and all older than what comes.
+    sqlx::query(
+        "insert into app_instances (id, org_id, project_id, app_slug, version, display_name, status, operating_mode,
+             control_plane_scope, runtime_backend, placement_intent, config, resources, correlation_id, created_by)
+         select ('00000000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, $1, $2, 'hello', '1.0.0', 'gone-' || n,
+             'decommissioned', 'tenant_dedicated', 'project', 'launchable_oci', '{}', '{}', '{}', 'c', gen_random_uuid()
+         from generate_series(1, 5001) n",
+    )
+    .bind(DEMO)
+    .bind(EXAMPLE)
+    .execute(&town.platform.story.pool)
+    .await
+    .unwrap();
+    answer(&operator.ask(&["up", "hello", "-o", "json"]).await);
+    let second = answer(&operator.ask(&["up", "hello", "-o", "json"]).await);
+    assert_eq!(second["display_name"], "hello-2");
+    let waited = operator.ask(&["wait", "hello"]).await;
+    assert_eq!(waited.code, Some(0), "{waited:?}");
+    assert!(!waited.stderr.contains("there are more than"), "{waited:?}");
+    // One that has gone is meant where no other can be.
+    let gone = operator.ask(&["events", "gone-5001"]).await;
+    assert_eq!(gone.code, Some(0), "{gone:?}");
     town.end().await;
 }

@@ -13,7 +13,17 @@ use uuid::Uuid;
 
 /// `gpuaas` with no configuration but what the test gives it.
 pub fn gpuaas(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_gpuaas"));
+    alone(Command::new(env!("CARGO_BIN_EXE_gpuaas")), arguments)
+}
+
+/// The same, listening to its terminal even where the tests were told not to.
+pub fn gpuaas_at_a_terminal(arguments: &[&str]) -> Command {
+    let mut command = Command::new("env");
+    command.args(["--default-signal=HUP", env!("CARGO_BIN_EXE_gpuaas")]);
+    alone(command, arguments)
+}
+
+fn alone(mut command: Command, arguments: &[&str]) -> Command {
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("GPUAAS_")) {
         command.env_remove(name);
     }
@@ -79,15 +89,26 @@ impl Serve {
 
     /// `folder` keeps what it says on stderr.
     fn start(folder: &Path, role: &str, database_url: &str, more: &[&str]) -> Serve {
-        let log = folder.join(format!("serve-{}.log", Uuid::new_v4().simple()));
         let mut command = gpuaas(&["serve", role, "--database-url", database_url]);
-        let child = command.args(more).stderr(File::create(&log).expect("a log file")).spawn();
+        command.args(more);
+        Serve::of(folder, command)
+    }
+
+    /// Any other command of which a test awaits words and the end.
+    pub fn of(folder: &Path, mut command: Command) -> Serve {
+        let log = folder.join(format!("serve-{}.log", Uuid::new_v4().simple()));
+        let child = command.stderr(File::create(&log).expect("a log file")).spawn();
         Serve { child: child.expect("the binary runs"), log }
+    }
+
+    /// Any signal.
+    pub fn signal(&self, which: &str) {
+        signal(which, self.child.id());
     }
 
     /// What a service manager sends first.
     pub fn terminate(&self) {
-        signal("-TERM", self.child.id());
+        self.signal("-TERM");
     }
 
     /// Returns once it has said so.
@@ -228,8 +249,13 @@ impl Dev {
     }
 
     /// Ctrl-C, then the exit status and what was said on stderr.
-    pub fn stop(mut self) -> (ExitStatus, String) {
+    pub fn stop(self) -> (ExitStatus, String) {
         interrupt(&self.child);
+        self.ends()
+    }
+
+    /// The exit status and what was said on stderr, once it ends by itself.
+    pub fn ends(mut self) -> (ExitStatus, String) {
         let status = self.child.wait().expect("it ends");
         (status, fs::read_to_string(&self.log).expect("its log"))
     }

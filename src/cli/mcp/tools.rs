@@ -267,11 +267,9 @@ async fn get_app(client: &Client, asked: App) -> Result<Value, Failure> {
 }
 
 async fn list_instances(client: &Client, asked: Instances) -> Result<Value, Failure> {
-    let mut query = Vec::new();
+    let mut query = vec![("status", asked.status.unwrap_or_else(pick::here))];
     query.extend(asked.app.map(|app| ("app", app)));
-    query.extend(asked.status.clone().map(|status| ("status", status)));
-    let mut all: Vec<AppInstance> = client.list(&client.in_project("/app-instances")?, &query).await?;
-    all.retain(|instance| asked.status.is_some() || !instance.status.is_terminal());
+    let all: Vec<AppInstance> = client.list(&client.in_project("/app-instances")?, &query).await?;
     Ok(json!({ "items": all }))
 }
 

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
 
 use tokio::process::Command;
 
@@ -36,6 +37,12 @@ impl Account {
         if let Account::Postgres { uid, gid } = self {
             command.uid(uid).gid(gid);
         }
+    }
+
+    /// Runs a program under this account to its end.
+    pub async fn output(self, mut command: Command, name: &str) -> Result<Output, ClusterError> {
+        self.apply(&mut command);
+        command.stdin(Stdio::null()).output().await.map_err(|error| ClusterError::io("run", name, error))
     }
 
     pub fn give(self, path: &Path) -> io::Result<()> {

@@ -2,7 +2,7 @@
 //! running, and stopped cleanly. Checksums and fsync are on; only password logins on loopback and the private
 //! socket are accepted.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -10,18 +10,21 @@ use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use sqlx::{ConnectOptions, Connection};
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 use tokio::time::{Instant, sleep};
 
 use super::ClusterError;
 use super::account::Account;
-use super::data::{DataDir, Passwords, write_secret};
+use super::data::{DataDir, Passwords};
+use super::make_cluster;
 use super::postmaster::Postmaster;
 use super::tools::Tools;
 
 /// Crash recovery of a large database takes a while; a server that is still silent after this long is broken.
 const START_LIMIT: Duration = Duration::from_secs(300);
 const LOOK_AGAIN: Duration = Duration::from_millis(30);
+/// How often an adopted server is looked after.
+const STILL_THERE: Duration = Duration::from_secs(1);
 /// The longest path a unix socket may have on Linux.
 const SOCKET_PATH_LIMIT: usize = 107;
 
@@ -32,6 +35,7 @@ pub struct Cluster {
     pub log: PathBuf,
     pub port: u16,
     pub passwords: Passwords,
+    passwords_path: PathBuf,
     pub adopted: bool,
     /// The server, when it is our child; an adopted one is not.
     child: Option<Child>,
@@ -45,6 +49,7 @@ impl Cluster {
             return Err(ClusterError::Closed { closed, data: folder.path.clone() });
         }
         let data = folder.path.join("postgres");
+        make_cluster::tidy(&data);
         let made_by = major_of(&data)?;
         let tools = Tools::find(made_by).await?;
         let passwords = match (folder.passwords()?, made_by) {
@@ -55,10 +60,11 @@ impl Cluster {
             }
         };
         if made_by.is_none() {
-            make(&tools, account, folder, &data, &passwords).await?;
+            make_cluster::make(&tools, account, folder, &data, &passwords).await?;
         }
-        let log = folder.path.join("postgres.log");
-        Ok(Cluster { tools, account, data, log, port: 0, passwords, adopted: false, child: None })
+        let (log, passwords_path) = (folder.path.join("postgres.log"), folder.passwords_path());
+        let (adopted, child) = (false, None);
+        Ok(Cluster { tools, account, data, log, port: 0, passwords, passwords_path, adopted, child })
     }
 
     /// Returns when the server answers: a new one, or one that an earlier process left running.
@@ -69,7 +75,7 @@ impl Cluster {
             match Postmaster::running(&self.data)? {
                 Some(postmaster) => {
                     (self.port, self.adopted) = (postmaster.port, true);
-                    if self.answers().await {
+                    if self.answers().await? {
                         return Ok(());
                     }
                 }
@@ -97,14 +103,19 @@ impl Cluster {
             .application_name("gpuaas")
     }
 
-    /// Returns when the server ends by itself; never for an adopted one, which is not ours to wait for.
+    /// Returns when the server ends by itself. An adopted one is nobody's child here, so it is looked after.
     pub async fn ended(&mut self) -> ClusterError {
         match &mut self.child {
             Some(child) => {
                 let status = child.wait().await.ok();
                 self.ended_badly(status)
             }
-            None => std::future::pending().await,
+            None => {
+                while !matches!(Postmaster::running(&self.data), Ok(None)) {
+                    sleep(STILL_THERE).await;
+                }
+                self.ended_badly(None)
+            }
         }
     }
 
@@ -167,7 +178,7 @@ impl Cluster {
             {
                 return Err(self.ended_badly(Some(status)));
             }
-            if self.answers().await {
+            if self.answers().await? {
                 return Ok(());
             }
             sleep(LOOK_AGAIN).await;
@@ -175,17 +186,22 @@ impl Cluster {
         Err(ClusterError::Silent { log: self.log.clone() })
     }
 
-    async fn answers(&self) -> bool {
+    /// Whether it takes connections already. A refused password is none that time would heal.
+    async fn answers(&self) -> Result<bool, ClusterError> {
         match self.options("postgres", &self.passwords.superuser, "postgres").connect().await {
-            Ok(connection) => connection.close().await.is_ok(),
-            Err(_) => false,
+            Ok(connection) => Ok(connection.close().await.is_ok()),
+            Err(sqlx::Error::Database(said)) if matches!(said.code().as_deref(), Some("28P01" | "28000")) => {
+                let (path, data) = (self.passwords_path.clone(), self.data.clone());
+                Err(ClusterError::Refused { path, data, said: said.message().to_owned() })
+            }
+            Err(_) => Ok(false),
         }
     }
 
     async fn control(&self, arguments: &[&str]) -> Result<std::process::Output, ClusterError> {
         let mut control = self.tools.command("pg_ctl");
         control.arg("-D").arg(&self.data).args(arguments);
-        output(self.account, control, "pg_ctl").await
+        self.account.output(control, "pg_ctl").await
     }
 
     /// The socket lives in the data itself, which only the server's account and root may enter. A path too long
@@ -201,47 +217,6 @@ impl Cluster {
     }
 }
 
-/// Makes the cluster under a temporary name, so that a name without `.new` always means a whole cluster.
-async fn make(
-    tools: &Tools,
-    account: Account,
-    folder: &DataDir,
-    data: &Path,
-    passwords: &Passwords,
-) -> Result<(), ClusterError> {
-    let unfinished = data.with_extension("new");
-    if unfinished.exists() {
-        fs::remove_dir_all(&unfinished).map_err(|error| ClusterError::io("remove", &unfinished, error))?;
-    }
-    let io = |verb: &'static str| {
-        let path = unfinished.clone();
-        move |error| ClusterError::io(verb, path, error)
-    };
-    fs::create_dir(&unfinished).map_err(io("create"))?;
-    account.give(&unfinished).map_err(io("give away"))?;
-    let password_file = folder.path.join("superuser-password");
-    write_secret(&password_file, &passwords.superuser)?;
-    account.give(&password_file).map_err(io("give away"))?;
-
-    let mut initdb = tools.command("initdb");
-    initdb.arg("-D").arg(&unfinished).arg("--pwfile").arg(&password_file);
-    initdb.args([
-        "--username=postgres",
-        "--auth=scram-sha-256",
-        "--encoding=UTF8",
-        "--no-locale",
-        "--data-checksums",
-    ]);
-    let answer = output(account, initdb, "initdb").await;
-    let _ = fs::remove_file(&password_file);
-    let answer = answer?;
-    if !answer.status.success() {
-        return Err(ClusterError::program("initdb", &answer));
-    }
-    fs::rename(&unfinished, data).map_err(io("rename"))?;
-    File::open(&folder.path).and_then(|parent| parent.sync_all()).map_err(io("keep"))
-}
-
 /// The major version that made the data; `None` when there is no data.
 fn major_of(data: &Path) -> Result<Option<u32>, ClusterError> {
     if !data.exists() {
@@ -250,15 +225,6 @@ fn major_of(data: &Path) -> Result<Option<u32>, ClusterError> {
     let path = data.join("PG_VERSION");
     let text = fs::read_to_string(&path).map_err(|_| ClusterError::NotACluster { data: data.to_owned() })?;
     text.trim().parse().map(Some).map_err(|_| ClusterError::NotACluster { data: data.to_owned() })
-}
-
-async fn output(
-    account: Account,
-    mut command: Command,
-    name: &str,
-) -> Result<std::process::Output, ClusterError> {
-    account.apply(&mut command);
-    command.stdin(Stdio::null()).output().await.map_err(|error| ClusterError::io("run", name, error))
 }
 
 fn free_port() -> Result<u16, ClusterError> {

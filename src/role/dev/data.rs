@@ -102,12 +102,19 @@ impl DataDir {
     }
 }
 
-/// Writes a file that only its owner may read, replacing what was there.
+/// Writes a file that only its owner may read, replacing what was there. The file of this name is whole or not there at all:
+/// a full disk or a kill leaves the one before.
 pub fn write_secret(path: &Path, text: &str) -> Result<(), ClusterError> {
-    let written = fs::remove_file(path)
-        .or_else(|error| if error.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
-        .and_then(|()| OpenOptions::new().write(true).create_new(true).mode(0o600).open(path))
-        .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
+    let mut unfinished = path.as_os_str().to_owned();
+    unfinished.push(".unfinished");
+    let unfinished = PathBuf::from(unfinished);
+    let folder = path.parent().unwrap_or(path);
+    let written = fs::remove_file(&unfinished)
+        .or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
+        .and_then(|()| OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished))
+        .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
+        .and_then(|()| fs::rename(&unfinished, path))
+        .and_then(|()| File::open(folder).and_then(|folder| folder.sync_all()));
     written.map_err(|error| ClusterError::io("write", path, error))
 }
 
@@ -137,5 +144,23 @@ mod tests {
         drop(first);
         assert!(DataDir::claim(&path).is_ok(), "the lock ends with its holder");
         fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn a_secret_that_cannot_be_written_leaves_the_one_before() {
+        let folder = std::env::temp_dir().join(format!("gpuaas-{}", Uuid::new_v4()));
+        fs::create_dir(&folder).unwrap();
+        let secret = folder.join("key.pem");
+        write_secret(&secret, "first").unwrap();
+        // What a killed start left behind is in nobody's way.
+        fs::write(folder.join("key.pem.unfinished"), "sec").unwrap();
+        write_secret(&secret, "second").unwrap();
+        assert_eq!(fs::read_to_string(&secret).unwrap(), "second");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing else is left");
+
+        fs::create_dir(folder.join("key.pem.unfinished")).unwrap();
+        assert!(write_secret(&secret, "third").is_err());
+        assert_eq!(fs::read_to_string(&secret).unwrap(), "second");
+        fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -43,6 +43,12 @@ pub enum ClusterError {
     PasswordsLost { path: PathBuf, data: PathBuf },
     #[error("cannot use the passwords in {}: {why}", .path.display())]
     Passwords { path: PathBuf, why: String },
+    #[error(
+        "Postgres refuses the superuser's password: {said}. {} does not belong to {}: restore the file that was made with \
+         the data, or move both away to begin anew",
+        .path.display(), .data.display()
+    )]
+    Refused { path: PathBuf, data: PathBuf, said: String },
     #[error("Postgres ended ({status}). Its last words, from {}:\n{last_words}", .log.display())]
     Ended { status: String, log: PathBuf, last_words: String },
     #[error("Postgres runs and does not answer. See {}", .log.display())]

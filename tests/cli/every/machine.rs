@@ -60,7 +60,8 @@ async fn every_command_about_a_database() {
     let stage = Stage::of(&shell);
     let nowhere = ["--set", "database.url=postgres://nobody@127.0.0.1:1/nothing"];
     stage.shows("migrate", &["migrate"], &[&["migrate"][..], &nowhere].concat()).await;
-    // The server of the stories keeps nothing through a power cut, which is what the doctor finds, and all that it finds.
+    // The server of the stories keeps nothing through a power cut and lets its superuser serve, which is what the doctor
+    // finds, and all that it finds.
     let version: String =
         sqlx::query_scalar("show server_version").fetch_one(&database.pool()).await.unwrap();
     let stage = Stage::of(&shell).hiding(version, "VERSION");

@@ -1,3 +1,6 @@
+//! The issuer of `gpuaas dev` by its own routes: people, browsers and devices get what the protocol gives them, and nobody gets it in
+//! their place.
+
 use std::fs;
 
 use axum::body::{Body, to_bytes};
