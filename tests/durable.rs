@@ -3,6 +3,7 @@
 mod berths;
 mod fairness;
 mod ferries;
+mod heirs;
 mod held;
 mod history;
 mod kill;

@@ -3,20 +3,22 @@
 use api_types::{MissedTicks, Operate, Overlap, Page, Schedule, ScheduleResult, WorkflowHandle};
 use axum::extract::{Path, State as Shared};
 use axum::http::{StatusCode, header};
-use axum::response::Response;
-use domain::ErrorCode;
+use axum::response::{IntoResponse, Response};
 use domain::redact::redacted;
+use domain::{ErrorCode, Scope};
 use engine::{Missed, OperateError, ScheduleView};
+use uuid::Uuid;
 
 use crate::caller::Caller;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, text_like};
 use crate::error::ApiError;
 use crate::etag::{IfMatch, Tagged};
 use crate::json::Json;
 use crate::mutation::{Answer, Change, Mutation};
 use crate::params::Params;
 use crate::state::State;
-use crate::workflows::present;
+use crate::wait::{self, Wait};
+use crate::workflows::{handle_of_run, present};
 
 pub(crate) fn list() -> Endpoint {
     Endpoint::new("list_schedules", "Every schedule, by name", all)
@@ -32,24 +34,32 @@ pub(crate) fn show() -> Endpoint {
 
 pub(crate) fn run() -> Endpoint {
     operation("run_schedule", "Start a schedule's workflow now, beside its ticks", start)
+        .query(
+            "wait",
+            text_like(wait::PATTERN),
+            "Hold the answer until the run settles, at most 60s; e.g. `30s`.",
+        )
         .answers::<WorkflowHandle>(202, "Started; `Location` is where to follow the run.")
+        .answers::<WorkflowHandle>(200, "With `wait`: the run has settled; `status` says how.")
         .refuses(&[ErrorCode::OperationInProgress])
 }
 
 pub(crate) fn pause() -> Endpoint {
-    operation("pause_schedule", "Let ticks pass without starting anything", hold)
-        .header("If-Match", "Only if the schedule still has this tag.")
-        .answers::<Schedule>(200, "The schedule, paused.")
-        .tagged()
-        .refuses(&[ErrorCode::PreconditionFailed])
+    turning(Act::Pause, "pause_schedule", "Let ticks pass without starting anything", "The schedule, paused.")
 }
 
 pub(crate) fn resume() -> Endpoint {
-    operation("resume_schedule", "Start at the next tick again", release)
-        .header("If-Match", "Only if the schedule still has this tag.")
-        .answers::<Schedule>(200, "The schedule, ticking.")
-        .tagged()
-        .refuses(&[ErrorCode::PreconditionFailed])
+    turning(Act::Resume, "resume_schedule", "Start at the next tick again", "The schedule, ticking.")
+}
+
+fn turning(act: Act, name: &'static str, summary: &'static str, answer: &str) -> Endpoint {
+    operation(name, summary, move |state, place: (Path<String>, IfMatch), change: Mutation<Operate>| {
+        turn(act, state, place, change)
+    })
+    .header("If-Match", "Only if the schedule still has this tag.")
+    .answers::<Schedule>(200, answer)
+    .tagged()
+    .refuses(&[ErrorCode::PreconditionFailed])
 }
 
 fn operation<H, T>(name: &'static str, summary: &'static str, handler: H) -> Endpoint
@@ -89,49 +99,56 @@ async fn one(
 
 async fn start(
     Shared(state): Shared<State>,
-    Path(name): Path<String>,
+    (Path(name), Wait(wait)): (Path<String>, Wait),
     mut change: Mutation<Operate>,
 ) -> Result<Response, ApiError> {
+    let scope = change.caller.scope;
     let asker = change.caller.asker(change.body.reason.take());
     let run = state.engine.run_schedule(&mut change.tx, &name, &asker).await.map_err(refused)?;
-    let handle = present::handle(&run, change.caller.scope);
+    let handle = present::handle(&run, scope);
     let answer = Answer::json(StatusCode::ACCEPTED, &handle)?
         .with(header::LOCATION, handle.href.clone())
         .with(header::RETRY_AFTER, "1".to_owned());
     let told = Change::of("schedule", &name).to(&handle).because(asker.reason);
     let answer = change.commit(told, answer).await?;
     state.engine.wake();
-    Ok(answer)
+    match wait {
+        Some(wait) if wait::until_settled(&state, run.id, wait).await? => {
+            settled(&state, scope, run.id).await
+        }
+        _ => Ok(answer),
+    }
 }
 
-async fn hold(
+async fn settled(state: &State, scope: Scope, run: Uuid) -> Result<Response, ApiError> {
+    let mut tx = state.read().await?;
+    let handle = handle_of_run(&mut tx, scope, run).await?;
+    tx.rollback().await?;
+    Ok(([(header::LOCATION, handle.href.clone())], Json(handle)).into_response())
+}
+
+#[derive(Clone, Copy)]
+enum Act {
+    Pause,
+    Resume,
+}
+
+async fn turn(
+    act: Act,
     Shared(state): Shared<State>,
-    Path(name): Path<String>,
-    if_match: IfMatch,
+    (Path(name), if_match): (Path<String>, IfMatch),
     mut change: Mutation<Operate>,
 ) -> Result<Response, ApiError> {
     let before = shown(state.engine.hold_schedule(&mut change.tx, &name).await.map_err(refused)?);
     if_match.require(&before)?;
     let asker = change.caller.asker(change.body.reason.take());
-    let held = state.engine.pause_schedule(&mut change.tx, &name, &asker).await.map_err(refused)?;
-    let held = shown(held);
-    let told = Change::of("schedule", &name).from(&before).to(&held).because(asker.reason);
-    change.commit(told, Answer::ok(&held)?.tagged()).await
-}
-
-async fn release(
-    Shared(state): Shared<State>,
-    Path(name): Path<String>,
-    if_match: IfMatch,
-    mut change: Mutation<Operate>,
-) -> Result<Response, ApiError> {
-    let before = shown(state.engine.hold_schedule(&mut change.tx, &name).await.map_err(refused)?);
-    if_match.require(&before)?;
-    let asker = change.caller.asker(change.body.reason.take());
-    let going = state.engine.resume_schedule(&mut change.tx, &name, &asker).await.map_err(refused)?;
-    let going = shown(going);
-    let told = Change::of("schedule", &name).from(&before).to(&going).because(asker.reason);
-    let answer = change.commit(told, Answer::ok(&going)?.tagged()).await?;
+    let now = match act {
+        Act::Pause => state.engine.pause_schedule(&mut change.tx, &name, &asker).await,
+        Act::Resume => state.engine.resume_schedule(&mut change.tx, &name, &asker).await,
+    };
+    let now = shown(now.map_err(refused)?);
+    let told = Change::of("schedule", &name).from(&before).to(&now).because(asker.reason);
+    let answer = change.commit(told, Answer::ok(&now)?.tagged()).await?;
     state.engine.wake();
     Ok(answer)
 }

@@ -16,6 +16,7 @@ use crate::core::Core;
 use crate::database::{is_contention, is_locked, is_outage};
 use crate::fault::Fault;
 use crate::held;
+use crate::patience::Patience;
 
 pub(crate) enum Alone {
     /// Both are committed; these are the journal rows the effect added.
@@ -96,7 +97,7 @@ async fn attempt(core: &Core, template: &Checkpoint, together: &dyn Together) ->
     };
     let Some(moved) = moved else {
         drop(tx);
-        return Ok(Alone::Verdict(why_unmoved(core, &checkpoint).await));
+        return Ok(why_unmoved(core, &checkpoint).await.map_or(Alone::Ended, Alone::Verdict));
     };
     match core.engine.db.in_time(together.after(&mut tx)).await {
         Ok(()) => {}
@@ -146,21 +147,32 @@ pub(crate) async fn read_back(core: &Core, seq: i32, token: Uuid) -> Option<Opti
     }
 }
 
-async fn why_unmoved(core: &Core, checkpoint: &Checkpoint) -> Verdict {
-    let row = async {
-        let mut session = core.engine.db.drives.session().await?;
-        let row =
-            sqlx::query!("select epoch, owner, request, signals from engine.run where id = $1", core.run)
-                .fetch_optional(&mut *session)
-                .await?;
-        session.commit().await?;
-        Ok::<_, sqlx::Error>(row)
-    };
-    match core.engine.db.in_time(row).await {
-        Ok(Some(r)) if r.epoch == checkpoint.epoch && r.owner == Some(core.owner) => {
-            let stands = Moved { request: r.request, signals: r.signals };
-            if stands.came_before(checkpoint) { Verdict::LookAgain } else { Verdict::Fenced }
+/// `None` means that the incarnation ended first. Only a row that was read tells that the run is lost: a driver that took a
+/// database in trouble for that would leave without letting go of a run that is still its own.
+async fn why_unmoved(core: &Core, checkpoint: &Checkpoint) -> Option<Verdict> {
+    let mut patience = Patience::default();
+    loop {
+        let row = async {
+            let mut session = core.engine.db.drives.session().await?;
+            let row =
+                sqlx::query!("select epoch, owner, request, signals from engine.run where id = $1", core.run)
+                    .fetch_optional(&mut *session)
+                    .await?;
+            session.commit().await?;
+            Ok::<_, sqlx::Error>(row)
+        };
+        match core.engine.db.in_time(row).await {
+            Ok(Some(r)) if r.epoch == checkpoint.epoch && r.owner == Some(core.owner) => {
+                let stands = Moved { request: r.request, signals: r.signals };
+                let looks = stands.came_before(checkpoint);
+                return Some(if looks { Verdict::LookAgain } else { Verdict::Fenced });
+            }
+            Ok(_) => return Some(Verdict::Fenced),
+            Err(_) if core.reins.ended() => return None,
+            Err(error) => {
+                warn!(%error, run = %core.run, "why a checkpoint did not go through is unknown; asking again");
+                patience.wait().await;
+            }
         }
-        _ => Verdict::Fenced,
     }
 }

@@ -1,8 +1,8 @@
 //! A checkpoint is one guarded write: "step N done" and "step N+1 intended" together, or a run coming to rest.
 //!
 //! The guard is (owner, epoch) on the run's row, the position in the journal and, when the run goes to rest on a signal or
-//! gives up waiting for it, the number of signals it had seen; a run that succeeds was not asked to cancel. A guard that does not
-//! hold means the driver lost the run and must stop at once, or that it must look again.
+//! gives up waiting for it, the number of signals it had seen; a run that succeeds or passes its pivot was not asked to cancel. A
+//! guard that does not hold means the driver lost the run and must stop at once, or that it must look again.
 
 mod batch;
 mod one;
@@ -27,7 +27,7 @@ pub(crate) struct Checkpoint {
     pub(crate) fate: Fate,
     /// Write only if no signal came since the driver looked: how many there were.
     pub(crate) seen: Option<i32>,
-    /// Write only if nobody asked for a cancel: this is the end, and the last chance to obey.
+    /// Write only if nobody asked for a cancel: this is the end or the pivot, and the last chance to obey.
     pub(crate) heeds_cancel: bool,
     pub(crate) pivot: bool,
     /// When the step begun here counts as lost.

@@ -102,7 +102,7 @@ pub(crate) async fn claim(
             cause = null,
             cause_detail = null
         from unnest($1::uuid[], $2::text[], $4::uuid[]) as asked (id, job, token) cross join clock
-        where r.id = asked.id and r.queued_job is not distinct from asked.job 
+        where r.id = asked.id and r.queued_job is not distinct from asked.job
           and (r.owner is null or (r.owner = $3 and r.token = any($5)))
           and r.state not in ('stuck', 'succeeded', 'failed', 'compensated', 'cancelled')
           and exists (select 1 from alive)

@@ -111,18 +111,18 @@ impl Core {
         }
     }
 
-    /// The point of no return: from the next checkpoint on nothing unwinds.
+    /// The point of no return: from the next checkpoint on nothing unwinds. A run that is on its way back only comes by.
     pub(crate) fn pivot(&mut self) {
-        self.pivot_due = true;
+        self.pivot_due = !self.unwinding;
     }
 
     fn past_pivot(&self) -> bool {
         self.pivoted || self.pivot_due
     }
 
-    /// A cancel no longer changes where this run goes.
+    /// A cancel no longer changes where this run goes. Until the pivot is committed it is accepted, and so it is obeyed.
     pub(crate) fn deaf_to_cancel(&self) -> bool {
-        self.unwinding || self.past_pivot()
+        self.unwinding || self.pivoted
     }
 
     /// Looks an operation up and stops the function where it must not go on.
@@ -255,6 +255,17 @@ impl Core {
             entry.input = intend.input;
         }
         entry.written = false;
+    }
+
+    /// Forgets the operation that was about to begin, if one is held: it was not written and will not be.
+    fn unopen(&mut self) {
+        let events = &mut self.held.events;
+        let begun = events.iter().position(|e| matches!(e, Event::Intend(i) if i.finished_at.is_none()));
+        if let Some(at) = begun
+            && let Event::Intend(intend) = events.remove(at)
+        {
+            self.journal.remove(&intend.name, &intend.key);
+        }
     }
 
     /// Uses up a kept signal, if one with this name came.

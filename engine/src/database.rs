@@ -75,10 +75,10 @@ impl Database {
     }
 
     /// Work of one or a few statements, given up where no answer comes at all.
-    pub(crate) fn in_time<T, F: Future<Output = sqlx::Result<T>>>(
+    pub(crate) fn in_time<T, E: From<sqlx::Error>, F: Future<Output = Result<T, E>>>(
         &self,
         work: F,
-    ) -> impl Future<Output = sqlx::Result<T>> + use<T, F> {
+    ) -> impl Future<Output = Result<T, E>> + use<T, E, F> {
         in_time(self.keyed.silence, work)
     }
 
@@ -168,10 +168,10 @@ impl Shelf {
     }
 
     /// Work on one of its connections, given up where no answer comes at all.
-    pub(crate) fn in_time<T, F: Future<Output = sqlx::Result<T>>>(
+    pub(crate) fn in_time<T, E: From<sqlx::Error>, F: Future<Output = Result<T, E>>>(
         &self,
         work: F,
-    ) -> impl Future<Output = sqlx::Result<T>> + use<T, F> {
+    ) -> impl Future<Output = Result<T, E>> + use<T, E, F> {
         in_time(self.inner.rules.silence, work)
     }
 
@@ -253,12 +253,12 @@ impl DerefMut for Session {
 
 /// Silence is an error like any other that a lost connection brings: what was asked may or may not have happened.
 /// Not an async function: that would hold the work twice, and drives are large already.
-fn in_time<T, F: Future<Output = sqlx::Result<T>>>(
+fn in_time<T, E: From<sqlx::Error>, F: Future<Output = Result<T, E>>>(
     limit: Duration,
     work: F,
-) -> impl Future<Output = sqlx::Result<T>> + use<T, F> {
+) -> impl Future<Output = Result<T, E>> + use<T, E, F> {
     let silent = || sqlx::Error::Io(io::ErrorKind::TimedOut.into());
-    timeout(limit, work).map(move |answered| answered.unwrap_or_else(|_elapsed| Err(silent())))
+    timeout(limit, work).map(move |answered| answered.unwrap_or_else(|_elapsed| Err(silent().into())))
 }
 
 /// One waited too long for a lock: somebody holds the row, and the database itself is well.

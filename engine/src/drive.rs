@@ -30,6 +30,10 @@ pub(crate) async fn drive<E: Send + Sync + 'static>(crew: &Crew<E>, job: String,
         // Whose run it is nobody knows yet, and a drive that has not begun can only end with its process.
         faults.strike(&Point { kind: "", step: "", undo: false, place: "before-claim" });
     }
+    if crew.is_draining() {
+        // It is put back with whatever else this process fetched.
+        return;
+    }
     let Some(claimed) = crew.committer.claim(run, job.clone()).await else {
         forget_job(crew, &job, run).await;
         return;
@@ -57,7 +61,7 @@ pub(crate) async fn drive_claimed<E: Send + Sync + 'static>(
 
 async fn follow<E: Send + Sync + 'static>(crew: &Crew<E>, job: Option<String>, claimed: Claimed) {
     let (id, claims, epoch) = (claimed.id, claimed.claims, claimed.epoch);
-    let reins = crew.take_reins(id);
+    let reins = crew.take_reins(id, epoch);
     let readable = claimed.journal.unreadable().is_none();
     let known = crew.registry.find(&claimed.kind, claimed.version).filter(|_| readable);
     let Some(definition) = known else {
@@ -76,9 +80,12 @@ async fn follow<E: Send + Sync + 'static>(crew: &Crew<E>, job: Option<String>, c
         claimed,
     );
     let mut run = Run::new(core, Arc::clone(&crew.env));
-    let ended = AssertUnwindSafe(go(crew, definition.as_ref(), &input, claims, inherits, &mut run))
-        .catch_unwind()
-        .await;
+    let going = AssertUnwindSafe(go(crew, definition.as_ref(), &input, claims, inherits, &mut run));
+    let ended = tokio::select! {
+        biased;
+        ended = going.catch_unwind() => ended,
+        () = reins.taken_away() => Ok(Stop::Fenced.into()),
+    };
     crew.drop_reins(id, &reins);
     match ended {
         Ok(Halt(Stop::Rested | Stop::Turned)) => {}
@@ -146,7 +153,7 @@ async fn put_back_unknown<E: Send + Sync + 'static>(crew: &Crew<E>, job: Option<
     // Looks are counted below zero, so that they become rare and are never taken for a crash loop.
     let looks = (1 - claimed.claims.min(0)).min(MOST_LOOKS);
     while !crew.ended() {
-        match try_put_back(crew, job, claimed, looks, &detail).await {
+        match crew.engine.db.in_time(try_put_back(crew, job, claimed, looks, &detail)).await {
             Ok(()) => return crew.engine.rested(claimed.id),
             Err(error) => warn!(%error, "could not put a run back; trying again"),
         }
@@ -191,7 +198,7 @@ pub(crate) async fn let_go_unmoved<E: Send + Sync + 'static>(
     job: Option<&str>,
 ) {
     while !crew.ended() {
-        match try_let_go(crew, run, epoch, claims, job).await {
+        match crew.engine.db.in_time(try_let_go(crew, run, epoch, claims, job)).await {
             Ok(()) => return,
             Err(error) => warn!(%error, "could not release a run; trying again"),
         }
@@ -241,7 +248,7 @@ async fn forget_job<E: Send + Sync + 'static>(crew: &Crew<E>, job: &str, run: Uu
         .await?;
         session.commit().await
     };
-    if let Err(error) = forgotten.await {
+    if let Err(error) = crew.engine.db.in_time(forgotten).await {
         warn!(%error, "could not delete an obsolete job; retention will");
     }
 }

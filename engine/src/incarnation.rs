@@ -39,12 +39,13 @@ impl Incarnation {
         let asked = Instant::now();
         let mut tx = db.drives.begin().await?;
         sqlx::query!(
-            "insert into engine.incarnation (id, name, slots, expires_at)
-             values ($1, $2, $3, clock_timestamp() + make_interval(secs => $4))",
+            "insert into engine.incarnation (id, name, slots, expires_at, project_cap)
+             values ($1, $2, $3, clock_timestamp() + make_interval(secs => $4), $5)",
             id,
             name,
             i32::try_from(settings.slots).unwrap_or(i32::MAX),
-            settings.lease.as_secs_f64()
+            settings.lease.as_secs_f64(),
+            settings.project_cap
         )
         .execute(&mut *tx)
         .await?;

@@ -30,7 +30,7 @@ pub(crate) async fn settle_debts<E: Send + Sync + 'static>(
     holder: Uuid,
     run: &mut Run<E>,
 ) -> Result<(), Halt> {
-    let ghost = match replay(crew, holder, run).await {
+    let ghost = match crew.engine.db.in_time(replay(crew, holder, run)).await {
         Ok(Holder::Stuck(ghost)) => ghost,
         Ok(Holder::Ended) => return Ok(()),
         Ok(Holder::Unknown(detail)) => {
@@ -139,8 +139,8 @@ async fn replay<E: Send + Sync + 'static>(
         claimed,
     );
     let mut ghost = Run::new(core, Arc::clone(&crew.env));
-    // However it ends, what it noted on the way is what was begun.
-    let _ = definition.call(&row.input, &mut ghost).await;
+    // However it ends, by a panic too, what it noted on the way is what was begun.
+    let _ = AssertUnwindSafe(definition.call(&row.input, &mut ghost)).catch_unwind().await;
     Ok(Holder::Stuck(Box::new(ghost)))
 }
 
@@ -169,6 +169,7 @@ impl<E: Send + Sync + 'static> Run<E> {
                 cancelled: self.core.reins.token(),
             };
             let env = Arc::clone(&self.env);
+            self.core.point(&id, false, "before-effect")?;
             let effect = tokio::time::timeout(undo.timeout(), undo.undo(&env, &call));
             let ended = tokio::select! {
                 ended = AssertUnwindSafe(effect).catch_unwind() => ended,
@@ -179,6 +180,7 @@ impl<E: Send + Sync + 'static> Run<E> {
                     continue;
                 }
             };
+            self.core.point(&id, false, "after-effect")?;
             let fault = match ended {
                 Ok(Ok(Ok(()))) => {
                     self.core.tried(&id, false, attempt, started, "succeeded", None);

@@ -22,7 +22,9 @@ use crate::state::{Cause, RunState};
 pub use counts::{LiveCount, QueueCount, counts, queue};
 pub use detail::{AttemptView, LateSignal, RunDetail, StepView, run};
 pub use lock::lock;
-pub use processes::{NeededKind, Process, needed_kinds, processes, queue_is_quiet};
+pub use processes::{
+    NeededKind, Process, StrandedSchedule, needed_kinds, processes, queue_is_quiet, stranded_schedules,
+};
 pub use pulse::{Pulse, pulse};
 pub use runs::{RunFilter, runs};
 pub use trace::{TraceFilter, Traced, traced_runs, traced_steps};
@@ -44,6 +46,8 @@ pub struct RunView {
     pub state: RunState,
     pub unwinding: bool,
     pub pivoted: bool,
+    /// It has a time or a job: one that is paused is tried again by itself all the same.
+    pub wakes: bool,
     /// What an operator asked for and the driver has not obeyed yet.
     pub request: Option<String>,
     pub error: Option<Value>,

@@ -87,6 +87,8 @@ impl Watch {
             Ok(now) => self.last = Some(now),
             Err(error) if is_out_of_time(&error) => {
                 self.bite = (self.bite / 2).max(*BITES.start());
+                // What was too much now would be more the next time. The night's check sees what is left out.
+                self.last = None;
                 return Err(error);
             }
             Err(error) => return Err(error),

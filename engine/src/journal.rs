@@ -74,6 +74,11 @@ impl Journal {
         self.entries.entry(id.name.to_owned()).or_default().insert(id.key.clone(), entry);
     }
 
+    pub(crate) fn remove(&mut self, name: &str, key: &str) {
+        let gone = self.entries.get_mut(name).and_then(|keys| keys.remove(key));
+        self.operations -= usize::from(gone.is_some());
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.operations
     }
@@ -89,14 +94,23 @@ impl Journal {
 
     /// The steps whose undo is still owed, last first, as an operator would read them.
     pub(crate) fn owed(&self) -> Vec<String> {
-        let mut owed: Vec<(i32, String)> = Vec::new();
+        self.those(Entry::owes_undo)
+    }
+
+    /// The steps that were begun and have not come to an end, last first.
+    pub(crate) fn unfinished(&self) -> Vec<String> {
+        self.those(|entry| !matches!(entry.state, StepState::Succeeded | StepState::Failed))
+    }
+
+    fn those(&self, wanted: impl Fn(&Entry) -> bool) -> Vec<String> {
+        let mut those: Vec<(i32, String)> = Vec::new();
         for (name, keys) in &self.entries {
-            for (key, entry) in keys.iter().filter(|(_, e)| e.owes_undo()) {
-                owed.push((entry.pos, if key.is_empty() { name.clone() } else { format!("{name}/{key}") }));
+            for (key, entry) in keys.iter().filter(|(_, entry)| wanted(entry)) {
+                those.push((entry.pos, if key.is_empty() { name.clone() } else { format!("{name}/{key}") }));
             }
         }
-        owed.sort_unstable_by(|a, b| b.cmp(a));
-        owed.into_iter().map(|(_, step)| step).collect()
+        those.sort_unstable_by(|a, b| b.cmp(a));
+        those.into_iter().map(|(_, step)| step).collect()
     }
 
     pub(crate) fn next_seq(&self) -> i32 {

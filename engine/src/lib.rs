@@ -45,6 +45,7 @@ mod state;
 mod stats;
 mod supersede;
 mod tally;
+mod tend;
 pub mod testing;
 pub mod trace;
 mod unwind;

@@ -2,6 +2,9 @@
 //! once when it has none. Retry and resume are compare-and-set from paused or stuck. Every act is recorded.
 
 mod again;
+mod cancel;
+
+pub(crate) use cancel::{ask_to_cancel, cancel_child, set_undo_going};
 
 use chrono::TimeDelta;
 use sqlx::PgConnection;
@@ -37,16 +40,19 @@ pub enum OperateError {
 struct Standing {
     handle: RunHandle,
     owned: bool,
+    wakes: bool,
     pivoted: bool,
     unwinding: bool,
     cancelling: bool,
     silent: TimeDelta,
 }
 
-/// What an operator may ask of such a run. The engine decides again when asked: the run may have moved on.
-pub fn allowed_actions(state: RunState, pivoted: bool, unwinding: bool) -> Vec<&'static str> {
+/// What an operator may ask of such a run. The engine decides again when asked: the run may have moved on. One that `wakes` has a
+/// time or a job; where it is paused all the same, it is tried again by itself, and that can be stopped.
+pub fn allowed_actions(state: RunState, wakes: bool, pivoted: bool, unwinding: bool) -> Vec<&'static str> {
     let mut allowed = match state {
         RunState::Queued | RunState::Running | RunState::Waiting | RunState::Compensating => vec!["pause"],
+        RunState::Paused if wakes => vec!["retry", "resume", "pause"],
         RunState::Paused | RunState::Stuck => vec!["retry", "resume"],
         RunState::Failed | RunState::Compensated | RunState::Cancelled => vec!["retry"],
         RunState::Succeeded => vec![],
@@ -59,7 +65,7 @@ pub fn allowed_actions(state: RunState, pivoted: bool, unwinding: bool) -> Vec<&
 
 impl Standing {
     fn allowed(&self) -> Vec<&'static str> {
-        allowed_actions(self.handle.state, self.pivoted, self.unwinding)
+        allowed_actions(self.handle.state, self.wakes, self.pivoted, self.unwinding)
     }
 
     fn refuse(&self, act: &str) -> OperateError {
@@ -71,9 +77,26 @@ impl Standing {
         };
         OperateError::Conflict { state: self.handle.state, allowed: self.allowed(), why }
     }
+
+    /// Whoever asked learns when to ask again, or that asking is not needed.
+    fn refuse_force(&self, patience: TimeDelta) -> OperateError {
+        let why = if self.owned {
+            let left = patience.checked_sub(&self.silent).unwrap_or(patience);
+            format!(
+                "its owner spoke {} s ago, and a run is taken from its owner after {} s of silence: ask again in {} s",
+                self.silent.num_seconds().max(0),
+                patience.num_seconds(),
+                left.num_seconds() + 1
+            )
+        } else {
+            format!("the run is {} and nobody drives it: there is nobody to take it from", self.handle.state)
+        };
+        OperateError::Conflict { state: self.handle.state, allowed: self.allowed(), why }
+    }
 }
 
 impl Engine {
+    /// Stops the run where it is, or where it would be tried again by itself; resumed, it goes on, and is tried again as before.
     pub async fn pause(
         &self,
         conn: &mut PgConnection,
@@ -81,7 +104,7 @@ impl Engine {
         by: &Asker,
     ) -> Result<RunHandle, OperateError> {
         let run = standing(conn, run).await?;
-        if run.handle.state.is_settled() || (run.cancelling && !run.unwinding && !run.pivoted) {
+        if !run.allowed().contains(&"pause") || (run.cancelling && !run.unwinding && !run.pivoted) {
             return Err(run.refuse("pause"));
         }
         record(conn, run.handle.id, "pause", by).await?;
@@ -156,7 +179,7 @@ impl Engine {
         let run = standing(conn, run).await?;
         let patience = TimeDelta::from_std(self.inner.settings.force_after).unwrap_or(TimeDelta::MAX);
         if !run.owned || run.silent < patience {
-            return Err(run.refuse("force"));
+            return Err(run.refuse_force(patience));
         }
         record(conn, run.handle.id, "force", by).await?;
         self.inner.admission.leave();
@@ -197,59 +220,14 @@ impl Engine {
     }
 }
 
-/// Leaves the request with the owner, or turns an ownerless run back at once.
-pub(crate) async fn ask_to_cancel(engine: &Inner, conn: &mut PgConnection, run: Uuid) -> sqlx::Result<()> {
-    engine.admission.leave();
-    // A run past its pivot goes on to its end: whoever asked waits for that.
-    let turned = sqlx::query!(
-        r#"update engine.run set request = 'cancel', cancelling = true,
-               state = case when owner is null then 'compensating' else state end,
-               unwinding = unwinding or owner is null,
-               cause = case when owner is null then null else cause end,
-               cause_detail = case when owner is null then null else cause_detail end,
-               updated_at = case when owner is null then engine.now() else updated_at end
-           where id = $1 and finished_at is null and not pivoted and not unwinding
-           returning owner is null as "ownerless!", queued_job is null as "jobless!", project_id"#,
-        run
-    )
-    .fetch_optional(&mut *conn)
-    .await?;
-    match turned {
-        Some(r) if r.ownerless && r.jobless => {
-            admission::admit_or_ready(engine, conn, run, r.project_id).await
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Cancels a child by its start key; true once it has ended, or if it never was.
-pub(crate) async fn cancel_child(engine: &Inner, start_key: &str) -> sqlx::Result<bool> {
-    let mut tx = engine.db.drives.begin().await?;
-    let child = sqlx::query!(
-        r#"select id, finished_at is not null as "ended!" from engine.run where start_key = $1 for update"#,
-        start_key
-    )
-    .fetch_optional(&mut *tx)
-    .await?;
-    let ended = match child {
-        Some(child) if !child.ended => {
-            ask_to_cancel(engine, &mut tx, child.id).await?;
-            false
-        }
-        _ => true,
-    };
-    tx.commit().await?;
-    Ok(ended)
-}
-
 /// A request that met its run just as it came to rest is acted on by whoever sees it next. Safe to do twice.
 pub(crate) async fn obey_for_the_ownerless(engine: &Inner) -> sqlx::Result<()> {
     let mut tx = engine.db.drives.begin().await?;
     let left = sqlx::query!(
         r#"select id, request as "request!" from engine.run
            where request is not null and owner is null and finished_at is null
-             and not (request = 'cancel' and (unwinding or pivoted))
-             and not (request = 'pause' and state in ('paused', 'stuck'))
+             and not (request = 'cancel' and (pivoted or (unwinding and cause is distinct from 'paused_by_operator')))
+             and not (request = 'pause' and state in ('paused', 'stuck') and wake_at is null and queued_job is null)
            order by id for update skip locked"#
     )
     .fetch_all(&mut *tx)
@@ -257,6 +235,7 @@ pub(crate) async fn obey_for_the_ownerless(engine: &Inner) -> sqlx::Result<()> {
     for run in left {
         if run.request == "cancel" {
             ask_to_cancel(engine, &mut tx, run.id).await?;
+            set_undo_going(engine, &mut tx, run.id).await?;
         } else {
             pause_ownerless(&mut tx, run.id).await?;
         }
@@ -321,7 +300,8 @@ async fn heir_of(conn: &mut PgConnection, run: Uuid) -> sqlx::Result<Option<Uuid
 async fn standing(conn: &mut PgConnection, run: Uuid) -> Result<Standing, OperateError> {
     let r = sqlx::query!(
         r#"select r.id, r.kind, r.state, r.project_id, r.correlation_id, r.pivoted, r.unwinding, r.cancelling,
-                  r.owner is not null as "owned!", engine.now() - greatest(r.updated_at,
+                  r.owner is not null as "owned!", (r.wake_at is not null or r.queued_job is not null) as "wakes!",
+                  engine.now() - greatest(r.updated_at,
                       (select max(j.at) from engine.journal j where j.run_id = r.id)) as "silent!"
            from engine.run r where id = $1 for update"#,
         run
@@ -339,7 +319,7 @@ async fn standing(conn: &mut PgConnection, run: Uuid) -> Result<Standing, Operat
     };
     let silent = TimeDelta::microseconds(r.silent.microseconds) + TimeDelta::days(i64::from(r.silent.days));
     let (pivoted, unwinding, cancelling) = (r.pivoted, r.unwinding, r.cancelling);
-    Ok(Standing { handle, owned: r.owned, pivoted, unwinding, cancelling, silent })
+    Ok(Standing { handle, owned: r.owned, wakes: r.wakes, pivoted, unwinding, cancelling, silent })
 }
 
 /// What is asked of an owner is no sign of life of it, so the time of the last one stays.

@@ -59,16 +59,19 @@ pub(crate) async fn free_runs_of_the_dead(conn: &mut PgConnection) -> sqlx::Resu
     Ok(freed.rows_affected())
 }
 
-/// A step far past its timeout counts as lost even if its owner lives: the epoch rises, so the owner is fenced.
+/// A step far past its timeout counts as lost even if its owner lives, and so does a drive that was not heard of for as long
+/// and is in no step: the epoch rises, so the owner is fenced.
 async fn take_lost_steps(engine: &Inner, conn: &mut PgConnection) -> sqlx::Result<()> {
     let lost = sqlx::query_scalar!(
         "update engine.run set epoch = epoch + 1, owner = null, queued_job = null, queued_at = null,
                 wake_at = engine.now(), cause = 'lease_lost', updated_at = engine.now()
          where id in (
              select run.id from engine.run where run.owner is not null
-               -- A deadline of an epoch before is no longer this owner's.
-               and (select case when j.epoch = run.epoch then j.deadline_at end
-                    from engine.journal j where j.run_id = run.id order by j.seq desc limit 1)
+               -- Who waits for the database is not silent by itself.
+               and not exists (select from engine.incarnation i where i.id = run.owner and i.pressed_since is not null)
+               -- What was written in an epoch before is not of this owner, of whom only the claim is known then.
+               and coalesce((select case when j.epoch = run.epoch then coalesce(j.deadline_at, j.at) end
+                             from engine.journal j where j.run_id = run.id order by j.seq desc limit 1), run.updated_at)
                    + make_interval(secs => $1) < (select engine.now())
              order by run.id for update skip locked)
          returning id",
@@ -77,7 +80,7 @@ async fn take_lost_steps(engine: &Inner, conn: &mut PgConnection) -> sqlx::Resul
     .fetch_all(conn)
     .await?;
     if !lost.is_empty() {
-        warn!(runs = ?lost, "steps outlived their timeout and were taken from their owner");
+        warn!(runs = ?lost, "runs were not heard of for too long and are taken from their owner");
         engine.stats.runs_reaped.fetch_add(lost.len() as u64, Relaxed);
     }
     Ok(())

@@ -4,17 +4,22 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sqlx::PgConnection;
+use tokio::time::timeout;
 use tracing::{Instrument, Span};
 
 use crate::fault::Halt;
 use crate::operate::Asker;
 use crate::run::Run;
 use crate::state::Op;
+
+/// How long a run waits for what is told of it in the log.
+const DESCRIBED: Duration = Duration::from_secs(5);
 
 /// A durable function. Code between its steps is pure: no clock, no randomness, no effects.
 pub trait Workflow: Serialize + DeserializeOwned + Send + Sync + 'static {
@@ -145,7 +150,9 @@ impl<W: Workflow> Drivable<W::Env> for Definition<W> {
     ) -> BoxFuture<'a, Result<Result<(), Halt>, serde_json::Error>> {
         Box::pin(async move {
             let workflow: W = serde_json::from_str(input)?;
-            run.about = workflow.span(&run.env).await;
+            // It may ask the database, and no run waits for ever for its own description.
+            run.about =
+                timeout(DESCRIBED, workflow.span(&run.env)).await.unwrap_or_else(|_late| Span::none());
             let about = run.about.clone();
             Ok(workflow.run(run).instrument(about).await)
         })

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -23,10 +24,15 @@ pub(crate) struct Reins {
     /// Cut when drives must stop at once: the lease is lost or draining took too long.
     cut: CancellationToken,
     alive: CancellationToken,
+    epoch: i64,
+    since: Instant,
+    /// The run has another owner, or none: whatever the drive still does is refused.
+    taken: CancellationToken,
 }
 
 impl Reins {
     pub(crate) fn new(
+        epoch: i64,
         draining: &Arc<AtomicBool>,
         cut: &CancellationToken,
         alive: &CancellationToken,
@@ -37,7 +43,27 @@ impl Reins {
             draining: Arc::clone(draining),
             cut: cut.clone(),
             alive: alive.clone(),
+            epoch,
+            since: Instant::now(),
+            taken: CancellationToken::new(),
         }
+    }
+
+    pub(crate) fn epoch(&self) -> i64 {
+        self.epoch
+    }
+
+    /// Whether it has been driven for longer than this.
+    pub(crate) fn is_older_than(&self, long: Duration) -> bool {
+        self.since.elapsed() > long
+    }
+
+    pub(crate) fn take_away(&self) {
+        self.taken.cancel();
+    }
+
+    pub(crate) async fn taken_away(&self) {
+        self.taken.cancelled().await;
     }
 
     pub(crate) fn learn(&self, request: Option<&str>) {

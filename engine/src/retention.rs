@@ -12,22 +12,33 @@ const BITE: i64 = 500;
 pub(crate) const A_FEW: usize = 10 * BITE as usize;
 
 /// One pass: idempotent, run by every process every ten minutes or so. Ends once `most` runs are gone; answers how many are.
+/// No bite waits for ever for a server that is gone: recovery comes after it.
 pub(crate) async fn sweep(engine: &Inner, shelf: &Shelf, most: usize) -> sqlx::Result<usize> {
-    let mut tx = shelf.begin().await?;
-    sqlx::query!("select engine.make_partitions(7)").fetch_one(&mut *tx).await?;
-    tx.commit().await?;
+    shelf.in_time(make_days(shelf)).await?;
     // A reader in the way is no reason to wait: the partition goes another time.
-    if let Err(error) = drop_old_days(engine, shelf).await {
+    if let Err(error) = shelf.in_time(drop_old_days(engine, shelf)).await {
         tracing::info!(%error, "an old partition is in use and stays for now");
     }
     let mut gone = 0;
     loop {
-        let bite = delete_runs(engine, shelf).await?;
+        let bite = shelf.in_time(delete_runs(engine, shelf)).await?;
         gone += bite;
         if bite < BITE as usize || gone >= most {
             break;
         }
     }
+    shelf.in_time(tidy_up(shelf)).await?;
+    Ok(gone)
+}
+
+async fn make_days(shelf: &Shelf) -> sqlx::Result<()> {
+    let mut tx = shelf.begin().await?;
+    sqlx::query!("select engine.make_partitions(7)").fetch_one(&mut *tx).await?;
+    tx.commit().await
+}
+
+/// What belongs to no run.
+async fn tidy_up(shelf: &Shelf) -> sqlx::Result<()> {
     let mut tx = shelf.begin().await?;
     // Jobs no run names any more, left by drives that were fenced off.
     sqlx::query!(
@@ -54,8 +65,7 @@ pub(crate) async fn sweep(engine: &Inner, shelf: &Shelf, most: usize) -> sqlx::R
     if !queue_is_quiet(&mut tx).await? {
         tracing::error!("the queue's NOTIFY trigger is on and serialises every start: run `gpuaas migrate`");
     }
-    tx.commit().await?;
-    Ok(gone)
+    tx.commit().await
 }
 
 async fn drop_old_days(engine: &Inner, shelf: &Shelf) -> sqlx::Result<()> {

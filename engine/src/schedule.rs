@@ -1,6 +1,7 @@
 //! Schedules. `next_at` in the row against the database's clock decides; every replica wakes, one fires, because each
 //! nominal tick is a row of its own. Cron is in UTC.
 
+mod declare;
 mod fire;
 
 pub(crate) use fire::fire_due;
@@ -8,13 +9,13 @@ pub(crate) use fire::fire_due;
 use std::str::FromStr;
 
 use chrono::{DateTime, Utc};
-use serde_json::{Value, json};
+use serde_json::Value;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::engine::{Engine, RunHandle};
 use crate::operate::{Asker, OperateError};
-use crate::registry::Workflow;
+use crate::payload::PayloadError;
 use crate::start::{NewRun, StartError};
 
 /// What happens to ticks that passed while nobody was there.
@@ -74,6 +75,8 @@ pub struct ScheduleResult {
 pub enum ScheduleError {
     #[error("{0:?} is not a cron expression: {1}")]
     Cron(String, String),
+    #[error("the input of {0} {1}")]
+    Input(&'static str, PayloadError),
     #[error(transparent)]
     Database(#[from] sqlx::Error),
     #[error("the database does not keep up; the tick waits")]
@@ -81,36 +84,6 @@ pub enum ScheduleError {
 }
 
 impl Engine {
-    /// Declares a schedule. A changed cron takes effect from now; a paused schedule stays paused.
-    pub async fn ensure_schedule<W: Workflow>(
-        &self,
-        conn: &mut PgConnection,
-        schedule: &Schedule,
-        workflow: &W,
-    ) -> Result<(), ScheduleError> {
-        let now = sqlx::query_scalar!(r#"select engine.now() as "now!""#).fetch_one(&mut *conn).await?;
-        let next = next_after(schedule.cron, now)?;
-        let input = serde_json::to_value(workflow).unwrap_or_else(|_| json!({}));
-        sqlx::query!(
-            "insert into engine.schedule as s (name, kind, version, cron, input, missed, overlap, next_at)
-             values ($1, $2, $3, $4, $5, $6, $7, $8)
-             on conflict (name) do update set kind = excluded.kind, version = excluded.version, input = excluded.input,
-                 missed = excluded.missed, overlap = excluded.overlap, cron = excluded.cron,
-                 next_at = case when s.cron = excluded.cron then s.next_at else excluded.next_at end",
-            schedule.name,
-            W::NAME,
-            W::VERSION,
-            schedule.cron,
-            input,
-            schedule.missed as Missed,
-            schedule.overlap as Overlap,
-            next
-        )
-        .execute(conn)
-        .await?;
-        Ok(())
-    }
-
     pub async fn schedules(&self, conn: &mut PgConnection) -> sqlx::Result<Vec<ScheduleView>> {
         let rows = sqlx::query!(
             r#"select s.name, s.kind, s.version, s.cron, s.missed as "missed: Missed",
@@ -223,6 +196,7 @@ struct Due {
     missed: Missed,
     overlap: Overlap,
     next_at: DateTime<Utc>,
+    waiting_tick: Option<DateTime<Utc>>,
     now: DateTime<Utc>,
 }
 
@@ -230,7 +204,7 @@ async fn load(conn: &mut PgConnection, name: &str) -> sqlx::Result<Option<Due>> 
     sqlx::query_as!(
         Due,
         r#"select name, kind, version, cron, input::text as "input!", missed as "missed: Missed",
-                  overlap as "overlap: Overlap", next_at,
+                  overlap as "overlap: Overlap", next_at, waiting_tick,
                   engine.now() as "now!"
            from engine.schedule where name = $1 for update"#,
         name
@@ -288,10 +262,14 @@ async fn tick(
     Ok(())
 }
 
+/// Runs by hand stand among the others, and may have begun and ended while one before them goes on.
 async fn is_live(conn: &mut PgConnection, due: &Due) -> sqlx::Result<bool> {
     sqlx::query_scalar!(
-        r#"select exists (select 1 from engine.schedule s join engine.run r on r.id = s.last_run_id
-           where s.name = $1 and r.finished_at is null) as "live!""#,
+        r#"select exists (
+               select from (select last_run_id as id from engine.schedule where name = $1
+                            union (select run_id from engine.tick where schedule = $1 and run_id is not null
+                                   order by nominal desc limit 100)) latest
+               join engine.run r on r.id = latest.id where r.finished_at is null) as "live!""#,
         due.name
     )
     .fetch_one(conn)

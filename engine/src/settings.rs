@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// An effect of our own database that takes longer hangs. Few transactions are open at once, so others wait for it.
+pub(crate) const LONGEST_EFFECT: Duration = Duration::from_secs(60);
+
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Drives this process runs at once.
@@ -25,7 +28,8 @@ pub struct Settings {
     pub poll_every: Duration,
     /// Drives get this long to reach a checkpoint when the process stops.
     pub drain: Duration,
-    /// A step that is silent this long past its timeout counts as lost even if its owner lives.
+    /// A step that is silent this long past its timeout counts as lost even if its owner lives, and so does a drive between two
+    /// steps. Longer than any effect of our own database may take, whose step follows one that is journaled with it.
     pub lost_step_grace: Duration,
     /// Runs of one project that may be admitted at once.
     pub project_cap: i64,
@@ -71,7 +75,7 @@ impl Default for Settings {
             reap_every: Duration::from_secs(1),
             poll_every: Duration::from_millis(200),
             drain: Duration::from_secs(20),
-            lost_step_grace: Duration::from_secs(10),
+            lost_step_grace: LONGEST_EFFECT + Duration::from_secs(15),
             project_cap: 100,
             project_backlog: 10_000,
             max_claims: 5,

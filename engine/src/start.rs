@@ -198,8 +198,9 @@ impl Engine {
             if !supersede {
                 return Err(StartError::TargetBusy(holder));
             }
-            let (id, existing) = supersede::succeed(&self.inner, conn, new, &holder).await?;
-            return Ok((id, existing, (!existing).then_some(holder.id)));
+            if let Some((id, existing)) = supersede::succeed(&self.inner, conn, new, &holder).await? {
+                return Ok((id, existing, (!existing).then_some(holder.id)));
+            }
         }
     }
 }

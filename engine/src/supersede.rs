@@ -66,7 +66,8 @@ impl Together for TellOthers<'_> {
 }
 
 /// Makes the waiting successor the holder. A stuck holder lets go, and what it still owes passes to the successor: who took
-/// debts over goes on to the end, because turned back it would leave them to nobody.
+/// debts over goes on to the end, because turned back it would leave them to nobody. A run that never held its target, because
+/// it was cancelled while it waited for that, has nothing to pass on: another holds it.
 pub(crate) async fn pass_target_on(
     engine: &Inner,
     conn: &mut PgConnection,
@@ -74,8 +75,11 @@ pub(crate) async fn pass_target_on(
     target: &str,
 ) -> sqlx::Result<()> {
     let successor = sqlx::query!(
-        "select id, project_id, state from engine.run where target = $1 and succeeds_holder for update",
-        target
+        "select id, project_id, state from engine.run where target = $1 and succeeds_holder
+           and not exists (select from engine.run other where other.target = $1 and other.holds_target and other.id <> $2)
+         for update",
+        target,
+        holder
     )
     .fetch_optional(&mut *conn)
     .await?;
@@ -103,13 +107,14 @@ pub(crate) async fn pass_target_on(
     admission::admit_or_ready(engine, conn, successor.id, successor.project_id).await
 }
 
-/// Accepts a run as the target's one successor; a second asker gets the first one's run.
+/// Accepts a run as the target's one successor; a second asker gets the first one's run. `None` where that was cancelled just
+/// now: ask again.
 pub(crate) async fn succeed(
     engine: &Inner,
     conn: &mut PgConnection,
     new: &NewRun,
     holder: &RunHandle,
-) -> sqlx::Result<(Uuid, bool)> {
+) -> sqlx::Result<Option<(Uuid, bool)>> {
     let waits_for = json!({"run": holder.id, "kind": holder.kind}).to_string();
     let inserted = sqlx::query_scalar!(
         r#"insert into engine.run (id, kind, version, org_id, project_id, correlation_id, trace_id, start_key, target,
@@ -137,14 +142,15 @@ pub(crate) async fn succeed(
             "select id from engine.run where target = $1 and succeeds_holder",
             new.target
         )
-        .fetch_one(conn)
+        .fetch_optional(conn)
         .await?;
-        return Ok((first, true));
+        return Ok(first.map(|first| (first, true)));
     };
     if holder.state == RunState::Stuck {
         pass_target_on(engine, conn, holder.id, new.target.as_deref().unwrap_or_default()).await?;
     } else {
         operate::ask_to_cancel(engine, conn, holder.id).await?;
+        operate::set_undo_going(engine, conn, holder.id).await?;
     }
-    Ok((id, false))
+    Ok(Some((id, false)))
 }

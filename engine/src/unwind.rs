@@ -75,10 +75,8 @@ impl<E: Send + Sync + 'static> Run<E> {
             }
         }
         // What the journal has and the function no longer reaches cannot be undone by it, and must not be forgotten.
-        let owed = self.core.journal.owed();
-        if !owed.is_empty() {
-            let detail =
-                json!({"problem": "the workflow no longer reaches steps that it began", "remaining": owed});
+        if !self.core.journal.owed().is_empty() {
+            let detail = json!({"problem": "the workflow no longer reaches steps that it began"});
             return self.core.quarantine(Cause::Nondeterministic, detail).await;
         }
         let state = if self.core.reins.cancelling() { RunState::Cancelled } else { RunState::Compensated };
@@ -191,9 +189,11 @@ impl<E: Send + Sync + 'static> Run<E> {
         loop {
             self.core.obey().await?;
             let key = child_start_key(self.core.run, id);
+            self.core.point(id, true, "before-effect")?;
             let Ok(ended) = operate::cancel_child(&self.core.engine, &key).await else {
                 return Err(crate::fault::Stop::Lost.into());
             };
+            self.core.point(id, true, "after-effect")?;
             if ended {
                 self.core.note(id, StepState::Compensated, None, None);
                 return Ok(());

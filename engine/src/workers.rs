@@ -1,7 +1,7 @@
 //! The working half of a process: an incarnation with its committer, its apalis worker and its loops, and what happens
 //! when the lease is lost (begin again as another) or the process stops (drain in order).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,7 +10,6 @@ use apalis_core::error::{BoxDynError, WorkerError};
 use apalis_core::task::task_id::TaskId;
 use apalis_core::worker::builder::WorkerBuilder;
 use futures::future::BoxFuture;
-use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -24,11 +23,10 @@ use crate::drive::{drive, drive_claimed, forget_nameless_job, let_go_unmoved};
 use crate::engine::{Engine, Inner};
 use crate::incarnation::Incarnation;
 use crate::intake::{Gate, Intake, Slot};
-use crate::invariants::Watch;
 use crate::registry::Registry;
 use crate::reins::Reins;
 use crate::start::FIRST_EPOCH;
-use crate::{admission, operate, reaper, retention, schedule, signal};
+use crate::{admission, operate, tend};
 
 /// How long drives that must stop have to do so.
 const LAST_WORDS: Duration = Duration::from_secs(5);
@@ -41,7 +39,7 @@ pub(crate) struct Crew<E> {
     pub(crate) committer: Arc<Committer>,
     pub(crate) id: Uuid,
     pub(crate) name: String,
-    alive: CancellationToken,
+    pub(crate) alive: CancellationToken,
     cut: CancellationToken,
     draining: Arc<AtomicBool>,
     reins: Mutex<HashMap<Uuid, Arc<Reins>>>,
@@ -50,14 +48,21 @@ pub(crate) struct Crew<E> {
 }
 
 impl<E: Send + Sync + 'static> Crew<E> {
-    pub(crate) fn take_reins(&self, run: Uuid) -> Arc<Reins> {
-        let reins = Arc::new(Reins::new(&self.draining, &self.cut, &self.alive));
-        self.with_reins(|all| all.insert(run, Arc::clone(&reins)));
+    pub(crate) fn take_reins(&self, run: Uuid, epoch: i64) -> Arc<Reins> {
+        let reins = Arc::new(Reins::new(epoch, &self.draining, &self.cut, &self.alive));
+        // Whoever drove it here before was fenced off, and may hang.
+        if let Some(before) = self.with_reins(|all| all.insert(run, Arc::clone(&reins))) {
+            before.take_away();
+        }
         reins
     }
 
     pub(crate) fn ended(&self) -> bool {
         self.alive.is_cancelled()
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
     }
 
     /// Only if they are still ours: a drive that was fenced may have a successor in this very process.
@@ -87,6 +92,32 @@ impl<E: Send + Sync + 'static> Crew<E> {
             if let Some(reins) = self.with_reins(|all| all.get(&row.id).cloned()) {
                 reins.learn(row.request.as_deref());
             }
+        }
+        Ok(())
+    }
+
+    /// Ends drives whose runs were taken from them. One that hangs would never learn of it, and hold its slot until the
+    /// process ends.
+    async fn end_what_was_taken(&self) -> sqlx::Result<()> {
+        let long = self.engine.settings.lost_step_grace;
+        let old: Vec<(Uuid, Arc<Reins>)> = self.with_reins(|all| {
+            let old = all.iter().filter(|(_, reins)| reins.is_older_than(long));
+            old.map(|(run, reins)| (*run, Arc::clone(reins))).collect()
+        });
+        if old.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<Uuid> = old.iter().map(|(run, _)| *run).collect();
+        let mut session = self.engine.db.drives.session().await?;
+        let rows =
+            sqlx::query!("select id, epoch from engine.run where owner = $1 and id = any($2)", self.id, &ids)
+                .fetch_all(&mut *session)
+                .await?;
+        session.commit().await?;
+        let ours: HashSet<(Uuid, i64)> = rows.into_iter().map(|row| (row.id, row.epoch)).collect();
+        for (run, reins) in old.into_iter().filter(|(run, reins)| !ours.contains(&(*run, reins.epoch()))) {
+            warn!(%run, "a drive goes on although its run was taken from it; it is ended");
+            reins.take_away();
         }
         Ok(())
     }
@@ -225,7 +256,7 @@ async fn live<E: Send + Sync + 'static>(
     });
     info!(worker = %incarnation.name, slots = settings.slots, "workers are ready");
     let loops = [tokio::spawn(work(Arc::clone(&crew))), tokio::spawn(admit_loop(Arc::clone(&crew)))];
-    tend_apart(Arc::clone(&crew));
+    tend::apart(Arc::clone(&crew));
     engine.set_host(Some(Arc::clone(&crew) as Arc<dyn Host>));
     tokio::select! {
         () = alive.cancelled() => warn!("this incarnation ended; its drives stop and another begins"),
@@ -326,6 +357,9 @@ async fn admit_loop<E: Send + Sync + 'static>(crew: Arc<Crew<E>>) {
         if let Err(error) = engine.db.in_time(crew.read_requests()).await {
             warn!(%error, "could not read requests");
         }
+        if let Err(error) = engine.db.in_time(crew.end_what_was_taken()).await {
+            warn!(%error, "could not tell which drives were taken away");
+        }
         if let Err(error) = engine.db.in_time(crew.look_after_forsaken()).await {
             warn!(%error, "could not look after runs whose starter went away");
         }
@@ -336,58 +370,6 @@ async fn admit_loop<E: Send + Sync + 'static>(crew: Arc<Crew<E>>) {
             () = crew.alive.cancelled() => return,
             () = tokio::time::sleep(pause) => {}
             () = engine.admission.nudge.notified() => {}
-        }
-    }
-}
-
-/// On a thread and runtime of its own: an activity that blocks a worker thread may stall all timers and sockets of the
-/// workers' runtime, and must not keep recovery from noticing it.
-fn tend_apart<E: Send + Sync + 'static>(crew: Arc<Crew<E>>) {
-    let (alive, drives) = (crew.alive.clone(), Handle::current());
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let begun = runtime.and_then(|runtime| {
-        let tend = move || runtime.block_on(tend_loop(crew, drives));
-        std::thread::Builder::new().name("tend".into()).spawn(tend)
-    });
-    if let Err(error) = begun {
-        error!(%error, "no thread for recovery; this incarnation ends");
-        alive.cancel();
-    }
-}
-
-/// The reaper, schedules and retention, each idempotent and run by every process.
-async fn tend_loop<E: Send + Sync + 'static>(crew: Arc<Crew<E>>, drives: Handle) {
-    let engine = Engine { inner: Arc::clone(&crew.engine) };
-    let shelf = crew.engine.db.shelf_apart();
-    let (mut round, mut watch, mut behind) = (0u32, Watch::new(), false);
-    loop {
-        // Where a step blocks the thread that watched the sockets of all drives, another takes over when it wakes.
-        drives.spawn(async {});
-        if let Err(error) = shelf.in_time(reaper::reap(&crew.engine, &shelf)).await {
-            warn!(%error, "the reaper's sweep failed");
-        }
-        if let Err(error) = schedule::fire_due(&engine, &shelf).await {
-            warn!(%error, "could not fire schedules");
-        }
-        if round.is_multiple_of(60) {
-            if let Err(error) = signal::settle_leftovers(&shelf).await {
-                warn!(%error, "could not settle signals that nobody took");
-            }
-            if let Err(error) = watch.look(&crew.engine, &shelf).await {
-                warn!(%error, "could not check the promises");
-            }
-        }
-        // After a long pause there is much to take away; recovery comes in between.
-        if behind || round.is_multiple_of(600) {
-            let gone = retention::sweep(&crew.engine, &shelf, retention::A_FEW).await;
-            let gone = gone.inspect_err(|error| warn!(%error, "could not clean up history"));
-            behind = gone.is_ok_and(|gone| gone >= retention::A_FEW);
-        }
-        round = round.wrapping_add(1);
-        let jitter = crew.engine.settings.reap_every.mul_f64(1.0 + rand::random::<f64>() / 5.0);
-        tokio::select! {
-            () = crew.alive.cancelled() => return,
-            () = tokio::time::sleep(jitter) => {}
         }
     }
 }

@@ -83,6 +83,7 @@ async fn examine(conn: &mut PgConnection, args: &DoctorArgs) -> sqlx::Result<Vec
         findings.push(server::rights(conn).await?);
         findings.push(runs::queue(conn).await?);
         findings.push(runs::workers(conn).await?);
+        findings.push(runs::schedules(conn, &wire::kinds()).await?);
         findings.push(runs::promises(conn).await?);
     }
     if readable && args.before_upgrade {

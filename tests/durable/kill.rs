@@ -6,10 +6,11 @@ use engine::RunState;
 use rand::Rng;
 use serde_json::json;
 
+use super::targets::{on, taking_over};
 use crate::support::outsider::{Blow, Orders, Outsider, obey_orders, short_lease};
 use crate::support::slow::{is_slow, short_or_slow};
 use crate::support::story::{Story, quick};
-use crate::support::world::{Do, hold, touch};
+use crate::support::world::{Do, Trouble, hold, touch};
 
 const HOUR: u64 = 3_600_000;
 
@@ -87,6 +88,8 @@ async fn a_process_killed_at_any_point_of_a_transaction_or_a_child_costs_nothing
     killed_at(
         &[
             "test.script/write/do/before-commit",
+            "test.script/write/do/before-effect",
+            "test.script/write/do/after-effect",
             "test.script/write/do/after-commit",
             "test.script/test.child/do/before-commit",
             "test.child//do/after-claim",
@@ -106,10 +109,49 @@ async fn a_process_killed_at_any_point_of_an_undo_costs_nothing() {
             "test.script/hold/undo/after-commit",
             "test.script/hold/undo/before-effect",
             "test.script/hold/undo/after-effect",
+            "test.script/test.child/undo/before-effect",
+            "test.script/test.child/undo/after-effect",
         ],
         true,
     )
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_killed_while_it_pays_for_the_run_it_took_over_costs_nothing() {
+    let mut story = Story::idle(short_lease(), None).await;
+    let mut taken_over = Vec::new();
+    for (n, point) in [
+        "test.script/undo_of_superseded_run/do/before-commit",
+        "test.script/undo_of_superseded_run/do/after-commit",
+        "test.script/undo_of_superseded_run/do/before-effect",
+        "test.script/undo_of_superseded_run/do/after-effect",
+        "test.script/close_superseded_run/do/before-commit",
+        "test.script/close_superseded_run/do/after-effect",
+        "test.script/close_superseded_run/do/after-commit",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        // A name for each round: the removal of the round before goes on beside it.
+        let b = format!("b{n}");
+        story.work();
+        story.world.trouble(&format!("{b}/undo"), [Trouble::UndoFails]);
+        let deploy = story.start_as([hold("a"), hold(&b), Do::Fail], on(point)).await.unwrap().id;
+        assert_eq!(story.settles(deploy).await, RunState::Stuck);
+        story.rest().await;
+        let removal = story.start_as([touch("gone")], taking_over(point)).await.unwrap().id;
+        let status = Outsider::start(&story.database, &Orders::strike(Blow::Kill, point)).dies().await;
+        assert_eq!(status.code(), None, "the process was killed at {point}, not ended");
+        taken_over.push((deploy, removal));
+    }
+    story.work();
+    for (deploy, removal) in taken_over {
+        assert_eq!(story.ends(removal).await, RunState::Succeeded, "{}", story.describe(removal).await);
+        assert_eq!(story.state(deploy).await, RunState::Cancelled);
+        story.gave_everything_back(deploy).await;
+    }
+    story.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,8 @@
 //! Code that misbehaves: it panics, blocks, kills its process or never ends. It is stopped under a name, and the
 //! neighbours do not notice.
 
+use std::future::pending;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -10,7 +12,7 @@ use engine::{
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::poison::{neighbours_succeed, quarantined};
+use super::poison::{neighbours_succeed, quarantined, sticks};
 use crate::support::failing::crash_at;
 use crate::support::story::{Story, quick, start};
 use crate::support::world::{Child, Do, Script, World, hold, touch};
@@ -42,11 +44,23 @@ async fn a_step_that_kills_its_worker_every_time_is_quarantined() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_undo_that_kills_its_worker_every_time_is_quarantined() {
+async fn a_run_in_a_crash_loop_can_be_cancelled() {
+    let story = Story::with(quick(), crash_at("test.child/touch/do/before-effect")).await;
+    let child = Child { does: vec![hold("a"), touch("deadly")] };
+    let run = story.start_workflow(&child, start()).await.unwrap().id;
+    quarantined(&story, run, "crash_loop").await;
+    story.ask("cancel", run).await.unwrap();
+    assert_eq!(story.ends(run).await, RunState::Cancelled, "{}", story.describe(run).await);
+    story.gave_everything_back(run).await;
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_undo_that_kills_its_worker_every_time_sticks() {
     let story = Story::with(quick(), crash_at("test.child/hold/undo/before-effect")).await;
     let child = Child { does: vec![hold("deadly"), Do::Fail] };
     let run = story.start_workflow(&child, start()).await.unwrap().id;
-    quarantined(&story, run, "crash_loop").await;
+    sticks(&story, run, "crash_loop").await;
     neighbours_succeed(&story).await;
     story.end().await;
 }
@@ -89,6 +103,9 @@ impl Drop for LetGo {
     }
 }
 
+/// Whether a workflow hung before its first step already.
+static HUNG: AtomicBool = AtomicBool::new(false);
+
 /// Misbehaves in ways that an async function cannot be cancelled out of.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Rude {
@@ -99,6 +116,7 @@ struct Rude {
 enum Way {
     BlocksOnce,
     BlocksAlways,
+    HangsFirst,
     UndoPanics,
     NulOutput,
     HugeOutput,
@@ -143,6 +161,9 @@ impl Workflow for RudeFlow {
     type Env = World;
 
     async fn run(&self, run: &mut Run<World>) -> Result<(), Halt> {
+        if self.way == Way::HangsFirst && !HUNG.swap(true, Ordering::SeqCst) {
+            pending::<()>().await;
+        }
         run.step(Rude { way: self.way }).await?;
         if self.way == Way::NulKey {
             run.step_for("a\0b", Rude { way: self.way }).await?;
@@ -157,11 +178,12 @@ impl Workflow for RudeFlow {
 async fn rude(way: Way) -> (Story, Workers, Uuid) {
     // Soon where a step must be lost; a busy machine would lose the others too.
     let grace = match way {
-        Way::BlocksOnce => Duration::from_millis(300),
+        Way::BlocksOnce | Way::HangsFirst => Duration::from_secs(1),
         Way::BlocksAlways => Duration::from_secs(2),
         _ => quick().lost_step_grace,
     };
-    let settings = Settings { lost_step_grace: grace, ..quick() };
+    let slots = if way == Way::HangsFirst { 1 } else { quick().slots };
+    let settings = Settings { lost_step_grace: grace, slots, ..quick() };
     let story = Story::idle(settings, None).await;
     let registry = Registry::new().with::<Script>().with::<Child>().with::<RudeFlow>();
     let workers = Workers::start(&story.engine, Arc::clone(&story.world), registry);
@@ -180,6 +202,22 @@ async fn a_step_that_never_returns_is_taken_from_its_owner() {
             .await
             .unwrap();
     assert_eq!(outcomes, ["lost", "succeeded"]);
+    neighbours_succeed(&story).await;
+    workers.stop().await;
+    story.end().await;
+}
+
+/// Nothing is in the journal whose deadline could pass, and the drive that hangs has the only slot there is.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_hangs_before_its_first_step_is_taken_from_its_owner() {
+    let (story, workers, run) = rude(Way::HangsFirst).await;
+    assert_eq!(story.ends(run).await, RunState::Succeeded, "{}", story.describe(run).await);
+    let epoch: i64 = sqlx::query_scalar("select epoch from engine.run where id = $1")
+        .bind(run)
+        .fetch_one(&story.pool)
+        .await
+        .unwrap();
+    assert!(epoch > 1, "it was claimed once more");
     neighbours_succeed(&story).await;
     workers.stop().await;
     story.end().await;

@@ -78,6 +78,52 @@ async fn between_two_tries_a_run_can_be_cancelled() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn retries_past_the_pivot_can_be_stopped_and_begin_again_when_resumed() {
+    let story = Story::new().await;
+    story.world.trouble("b", [Trouble::Terminal, Trouble::Terminal]);
+    let run = story.start([Do::Pivot, touch("b")]).await;
+    assert_eq!(story.settles(run).await, RunState::Paused);
+    assert_eq!(story.ask("pause", run).await.unwrap().state, RunState::Paused);
+    assert_eq!(story.cause(run).await.as_deref(), Some("paused_by_operator"));
+    story.advance(2 * quick().slow_retry).await;
+    // Another run's timer was due later and has fired, so this one's is gone.
+    let other = story.start([Do::Sleep(10)]).await;
+    story.ends(other).await;
+    assert_eq!(story.steps(run).await, ["touch/b failed 1 0"]);
+    let again = story.ask("pause", run).await;
+    assert!(matches!(again, Err(OperateError::Conflict { .. })), "there is nothing left to stop: {again:?}");
+
+    story.ask("resume", run).await.unwrap();
+    assert_eq!(story.settles(run).await, RunState::Paused);
+    assert_eq!(story.cause(run).await.as_deref(), Some("retries_exhausted"));
+    story.advance(quick().slow_retry).await;
+    assert_eq!(story.ends(run).await, RunState::Succeeded, "{}", story.describe(run).await);
+    story.end().await;
+}
+
+/// Its time came, but nobody has taken it yet.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_retry_past_the_pivot_that_was_admitted_can_be_stopped_too() {
+    let mut story = Story::new().await;
+    story.world.trouble("b", [Trouble::Terminal]);
+    let run = story.start([Do::Pivot, touch("b")]).await;
+    assert_eq!(story.settles(run).await, RunState::Paused);
+    story.rest().await;
+    let admitted = "with job as (insert into apalis.jobs (id, job_type, job, run_at)
+             values ('01ARZ3NDEKTSV4RRFFQ69G5FAV', 'drive', convert_to($1::text, 'UTF8'), now()) returning id)
+         update engine.run set wake_at = null, queued_job = job.id, queued_at = engine.now() from job where run.id = $1";
+    sqlx::query(admitted).bind(run).execute(&story.pool).await.unwrap();
+    assert_eq!(story.ask("pause", run).await.unwrap().state, RunState::Paused);
+    let jobs: i64 =
+        sqlx::query_scalar("select count(*) from apalis.jobs").fetch_one(&story.pool).await.unwrap();
+    assert_eq!((story.cause(run).await.as_deref(), jobs), (Some("paused_by_operator"), 0));
+    story.work();
+    story.ask("resume", run).await.unwrap();
+    assert_eq!(story.ends(run).await, RunState::Succeeded, "{}", story.describe(run).await);
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_being_undone_already_is_not_cancelled_but_goes_on_being_undone() {
     let story = Story::new().await;
     story.world.trouble("a/undo", [Trouble::UndoHangs]);
@@ -106,9 +152,17 @@ async fn nobody_takes_a_run_from_an_owner_that_was_heard_of_just_now() {
     let run = story.start([hold("a"), hold("b")]).await;
     story.until_step(run, "b", "running").await;
     let refused = story.ask("force", run).await;
-    assert!(matches!(refused, Err(OperateError::Conflict { state: RunState::Running, .. })), "{refused:?}");
+    let Err(OperateError::Conflict { state: RunState::Running, why, .. }) = &refused else {
+        panic!("{refused:?}")
+    };
+    for part in ["its owner spoke", "after 30 s of silence", "ask again in"] {
+        assert!(why.contains(part), "{why}");
+    }
     story.world.gate.add_permits(1);
     assert_eq!(story.ends(run).await, RunState::Succeeded);
+    let refused = story.ask("force", run).await;
+    let nobody = |why: &str| why.contains("nobody drives it");
+    assert!(matches!(&refused, Err(OperateError::Conflict { why, .. }) if nobody(why)), "{refused:?}");
     assert_eq!(story.effects(run).await.len(), 2);
     story.end().await;
 }
@@ -181,7 +235,8 @@ async fn a_step_that_does_not_end_in_time_is_cut_when_its_process_stops() {
 /// Asked for through another process, in the last moment: its driver has heard nothing when it comes to the end.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancel_that_was_accepted_is_obeyed_even_at_the_end() {
-    let story = Story::new().await;
+    // Nobody reads requests from the rows meanwhile, so that a driver learns of it by its last write.
+    let story = Story::with(Settings { reap_every: Duration::from_secs(60), ..quick() }, None).await;
     let asks = "create function ask_to_cancel() returns trigger language plpgsql as $$ begin
             update engine.run set request = 'cancel', cancelling = true where id = new.run_id;
             insert into engine.act (id, run_id, act, actor, correlation_id)
@@ -190,10 +245,8 @@ async fn a_cancel_that_was_accepted_is_obeyed_even_at_the_end() {
         create trigger ask_to_cancel after insert on engine.journal for each row when (new.seq = 0)
             execute function ask_to_cancel()";
     sqlx::raw_sql(asks).execute(&story.pool).await.unwrap();
-    let about = Start { target: Some("x".into()), ..start() };
-    let (alone, held) =
-        (story.start([hold("a")]).await, story.start_as([hold("b")], about).await.unwrap().id);
-    for run in [alone, held] {
+    for (key, target) in [("a", None), ("b", Some("x".to_owned()))] {
+        let run = story.start_as([hold(key)], Start { target, ..start() }).await.unwrap().id;
         assert_eq!(story.ends(run).await, RunState::Cancelled, "{}", story.describe(run).await);
         story.gave_everything_back(run).await;
     }

@@ -143,6 +143,44 @@ async fn ending_the_engines_sessions_in_a_loop_breaks_nothing() {
     story.end().await;
 }
 
+/// The run is asked to cancel while its step is at work. Its last checkpoint therefore changes nothing, and by then the
+/// connections are dead on which its driver would ask why.
+const A_CANCEL_AND_DEAD_CONNECTIONS: &str = "
+    create function ask_to_cancel() returns trigger language plpgsql as $$ begin
+        update engine.run set request = 'cancel', cancelling = true where id = new.run;
+        insert into engine.act (id, run_id, act, actor, correlation_id)
+            values (gen_random_uuid(), new.run, 'cancel', 'operator', 'c-operator');
+        return null; end $$;
+    create trigger ask_to_cancel after insert on effect for each row execute function ask_to_cancel();
+    create function end_idle_sessions() returns trigger language plpgsql as $$ begin
+        if current_query() ~ '-- (Checkpoints of runs that turn|As checkpoint.sql)' and not exists (select from moved) then
+            perform pg_terminate_backend(pid, 5000) from pg_stat_activity
+            where application_name = 'driven' and datname = current_database() and state = 'idle';
+        end if;
+        return null; end $$;
+    create trigger end_idle_sessions after update on engine.run referencing new table as moved
+        for each statement execute function end_idle_sessions()";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_that_fails_is_not_taken_for_the_loss_of_the_run() {
+    // Requests are seldom read from the rows, so that as a rule a driver learns of it by its last write.
+    let mut story = named_story(Settings { reap_every: Duration::from_secs(60), ..quick() }).await;
+    story.work();
+    // Several at once, so that more connections than one are kept.
+    let before = futures::future::join_all((0..8).map(|_| story.start([Do::Write("w".into())]))).await;
+    for run in before {
+        assert_eq!(story.ends(run).await, RunState::Succeeded);
+    }
+    sqlx::raw_sql(A_CANCEL_AND_DEAD_CONNECTIONS).execute(&story.pool).await.unwrap();
+    let about = engine::Start { target: Some("x".into()), ..start() };
+    let run = story.start_as([hold("a")], about).await.unwrap().id;
+    assert_eq!(story.ends(run).await, RunState::Cancelled, "{}", story.describe(run).await);
+    story.gave_everything_back(run).await;
+    let over = "drop trigger ask_to_cancel on effect; drop trigger end_idle_sessions on engine.run";
+    sqlx::raw_sql(over).execute(&story.pool).await.unwrap();
+    story.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn one_connection_for_all_drives_is_slow_and_not_a_deadlock() {
     let settings = Settings { drive_connections: 1, api_connections: 1, ..quick() };

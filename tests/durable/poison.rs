@@ -34,6 +34,12 @@ pub(super) async fn quarantined(story: &Story, run: Uuid, cause: &str) {
     assert_eq!(story.cause(run).await.as_deref(), Some(cause), "{}", story.describe(run).await);
 }
 
+/// The same on its way back.
+pub(super) async fn sticks(story: &Story, run: Uuid, cause: &str) {
+    assert_eq!(story.settles(run).await, RunState::Stuck, "{}", story.describe(run).await);
+    assert_eq!(story.cause(run).await.as_deref(), Some(cause), "{}", story.describe(run).await);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_database_cannot_hold_is_refused_at_the_door() {
     let story = Story::new().await;
@@ -190,7 +196,7 @@ async fn a_step_that_the_code_no_longer_reaches_is_not_forgotten_when_the_run_tu
     let held = "{\"Hold\": \"a\"}, ";
     assert_eq!(write(held, "").await.unwrap().rows_affected(), 1);
     story.ask("cancel", run).await.unwrap();
-    quarantined(&story, run, "nondeterministic").await;
+    sticks(&story, run, "nondeterministic").await;
     let detail: serde_json::Value = sqlx::query_scalar("select cause_detail from engine.run where id = $1")
         .bind(run)
         .fetch_one(&story.pool)
@@ -202,6 +208,26 @@ async fn a_step_that_the_code_no_longer_reaches_is_not_forgotten_when_the_run_tu
     story.ask("retry", run).await.unwrap();
     assert_eq!(story.ends(run).await, RunState::Cancelled, "{}", story.describe(run).await);
     story.gave_everything_back(run).await;
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_that_the_code_no_longer_reaches_is_not_forgotten_at_the_end() {
+    let story = Story::new().await;
+    let run = story.start([touch("a"), Do::Wait(HOUR)]).await;
+    story.until_true("the run waits for its signal", WAITS, run, &[]).await;
+    let write = |input: &'static str| {
+        let set = sqlx::query("update engine.run set input = $2::jsonb where id = $1");
+        set.bind(run).bind(input).execute(&story.pool)
+    };
+    write(r#"{"does": [{"Touch": "a"}]}"#).await.unwrap();
+    story.signal(run, "word", "1", json!(1)).await;
+    quarantined(&story, run, "nondeterministic").await;
+    let told = story.describe(run).await;
+    assert!(told.contains(r#""unfinished": ["word"]"#), "{told}");
+    write(r#"{"does": [{"Touch": "a"}, {"Wait": 3600000}]}"#).await.unwrap();
+    story.ask("retry", run).await.unwrap();
+    assert_eq!(story.ends(run).await, RunState::Succeeded, "{}", story.describe(run).await);
     story.end().await;
 }
 
@@ -265,6 +291,21 @@ async fn a_row_that_the_database_refuses_fails_alone() {
         }
     }
     assert!(story.engine.stats().splits.load(Ordering::Relaxed) > 0, "no batch was ever split");
+    sqlx::raw_sql("alter table engine.journal drop constraint picky").execute(&story.pool).await.unwrap();
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_point_of_no_return_that_the_database_refuses_is_none() {
+    let story = Story::new().await;
+    let refuse =
+        "alter table engine.journal add constraint picky check (events::text not like '%refuse me%')";
+    sqlx::raw_sql(refuse).execute(&story.pool).await.unwrap();
+    let run = story.start([hold("a"), Do::Pivot, touch("refuse me")]).await;
+    quarantined(&story, run, "crash_loop").await;
+    story.ask("cancel", run).await.unwrap();
+    assert_eq!(story.ends(run).await, RunState::Cancelled, "{}", story.describe(run).await);
+    story.gave_everything_back(run).await;
     sqlx::raw_sql("alter table engine.journal drop constraint picky").execute(&story.pool).await.unwrap();
     story.end().await;
 }

@@ -2,12 +2,15 @@
 //! checks all of history each night: a night on which they hold succeeds, and one on which they do not says what is broken.
 //! In between, every run has its turn.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use activities::Env;
-use engine::{RunState, Workers};
+use chrono::{DateTime, TimeDelta, Utc};
+use engine::{Look, RunState, Settings, Violation, Workers};
+use futures::future::BoxFuture;
+use sqlx::PgConnection;
 use uuid::Uuid;
 use workflows::demo::Tour;
 
@@ -255,4 +258,44 @@ async fn move_end(story: &Story, run: Uuid, days: i32) {
         .await
         .unwrap();
     tx.commit().await.unwrap();
+}
+
+/// From when on each look in between looked.
+static LOOKED_SINCE: Mutex<Vec<DateTime<Utc>>> = Mutex::new(Vec::new());
+
+fn looks() -> usize {
+    LOOKED_SINCE.lock().unwrap().len()
+}
+
+/// The second look meets a database that takes too long.
+fn slow_at_the_second<'c>(
+    conn: &'c mut PgConnection,
+    look: Option<Look>,
+) -> BoxFuture<'c, sqlx::Result<Vec<Violation>>> {
+    Box::pin(async move {
+        let Some(look) = look else { return Ok(Vec::new()) };
+        LOOKED_SINCE.lock().unwrap().push(look.since);
+        if looks() == 2 {
+            sqlx::query("select pg_sleep(60)").execute(conn).await?;
+        }
+        Ok(Vec::new())
+    })
+}
+
+/// What was too much for one look would be more for the next.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_look_that_took_too_long_is_not_made_up_for() {
+    let settings = Settings { reap_every: Duration::from_millis(5), ..quick() };
+    let mut story = Story::idle(settings, None).await;
+    story.engine.also_promises(slow_at_the_second);
+    story.work();
+    for count in 1..=3 {
+        while looks() < count {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        story.advance(HOUR).await;
+    }
+    let since = LOOKED_SINCE.lock().unwrap().clone();
+    assert!(since[2] - since[1] > TimeDelta::minutes(30), "the third does not begin where the second did");
+    story.end().await;
 }

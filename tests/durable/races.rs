@@ -77,14 +77,13 @@ async fn of_racing_actions_every_target_ends_with_the_one_that_takes_over() {
     story.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_cancel_that_meets_the_pivot_lets_the_run_end() {
+/// The driver stands at the place, between `pivot()` and the commit that makes it durable, while the cancel is accepted.
+async fn cancelled_at_the_pivot(place: &'static str, next: Do) {
     let (reached, at_the_pivot) = channel();
     let (go_on, going_on) = channel::<()>();
     let (reached, going_on) = (Mutex::new(Some(reached)), Mutex::new(going_on));
-    // The driver stands between `pivot()` and the commit that makes it durable while the cancel is accepted.
     let faults = when(move |point| {
-        let here = point.to_string() == "test.script/touch/do/before-commit";
+        let here = point.to_string() == place;
         if let Some(reached) = here.then(|| reached.lock().unwrap().take()).flatten() {
             reached.send(()).unwrap();
             let cancelled = || going_on.lock().unwrap().recv_timeout(Duration::from_secs(20));
@@ -93,23 +92,25 @@ async fn a_cancel_that_meets_the_pivot_lets_the_run_end() {
         None
     });
     let story = Story::with(quick(), faults).await;
-    let run = story.start([hold("a"), Do::Pivot, touch("b"), touch("c")]).await;
+    let run = story.start([hold("a"), Do::Pivot, next, touch("last")]).await;
     tokio::task::spawn_blocking(move || at_the_pivot.recv_timeout(Duration::from_secs(20)))
         .await
         .unwrap()
         .unwrap();
     story.ask("cancel", run).await.expect("the pivot is not committed yet");
     go_on.send(()).unwrap();
-    let ended = story.ends(run).await;
-    assert!(matches!(ended, RunState::Succeeded | RunState::Cancelled), "{ended}");
-    let tries: i32 =
-        sqlx::query_scalar("select coalesce(max(attempt), 1) from engine.step where run_id = $1")
-            .bind(run)
-            .fetch_one(&story.pool)
-            .await
-            .unwrap();
-    assert!(tries <= 2, "a step was interrupted {tries} times by a cancel that no longer counts");
+    assert_eq!(story.ends(run).await, RunState::Cancelled, "{place}: {}", story.describe(run).await);
+    story.gave_everything_back(run).await;
+    assert_eq!(story.effects(run).await.len(), 1, "{place}: nothing was begun past the pivot");
     story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancel_that_is_accepted_at_the_pivot_is_obeyed() {
+    cancelled_at_the_pivot("test.script/touch/do/before-commit", touch("b")).await;
+    cancelled_at_the_pivot("test.script/write/do/before-commit", Do::Write("b".into())).await;
+    cancelled_at_the_pivot("test.script/word/do/before-rest", Do::Wait(HOUR)).await;
+    cancelled_at_the_pivot("test.script/test.child/do/before-commit", Do::Child(vec![touch("b")])).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Engine, Missed, Overlap, Schedule, Workers};
+use engine::{
+    Engine, Halt, Missed, Overlap, PlannedStep, Run, RunState, Schedule, ScheduleError, Workers, Workflow,
+};
+use serde::{Deserialize, Serialize, Serializer};
 use uuid::Uuid;
 
 use crate::support::story::{Story, operator, quick, registry};
-use crate::support::world::{Do, Script, touch};
+use crate::support::world::{Do, Script, World, touch};
 
 const HOUR: u64 = 3_600_000;
 
@@ -161,6 +164,37 @@ async fn a_tick_that_meets_the_last_run_may_be_skipped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_run_by_hand_that_ends_does_not_hide_one_that_goes_on() {
+    let story = Story::new().await;
+    declare(&story, Missed::All, Overlap::Skip, vec![Do::Wait(1000 * HOUR)]).await;
+    to_the_next_tick(&story).await;
+    caught_up(&story).await;
+    let mut conn = story.pool.acquire().await.unwrap();
+    let by_hand = story.engine.run_schedule(&mut conn, "hourly", &operator()).await.unwrap().id;
+    drop(conn);
+    story.ask("cancel", by_hand).await.unwrap();
+    assert_eq!(story.ends(by_hand).await, RunState::Cancelled);
+    to_the_next_tick(&story).await;
+    caught_up(&story).await;
+    assert_eq!(ticks(&story).await, ["fired", "by_hand", "skipped_overlap"]);
+    story.quiet().await;
+    story.end().await;
+}
+
+/// The run of the first tick is alive, and the second waits for it.
+async fn fires_when_the_first_ends(story: &Story) {
+    assert_eq!(ticks(story).await, ["fired"], "the first one's run is alive");
+    let first: Uuid = sqlx::query_scalar("select run_id from engine.tick where schedule = 'hourly'")
+        .fetch_one(&story.pool)
+        .await
+        .unwrap();
+    story.ask("cancel", first).await.unwrap();
+    caught_up(story).await;
+    assert_eq!(ticks(story).await, ["fired", "fired"]);
+    story.quiet().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_tick_that_meets_the_last_run_may_wait_for_its_end() {
     let story = Story::new().await;
     declare(&story, Missed::All, Overlap::Queue, vec![Do::Wait(1000 * HOUR)]).await;
@@ -171,15 +205,31 @@ async fn a_tick_that_meets_the_last_run_may_wait_for_its_end() {
     let seen = "select next_at > engine.now() and $1::uuid is not null and $2::text[] is not null
         from engine.schedule where name = 'witness'";
     story.until_true("the second tick was seen", seen, Uuid::nil(), &[]).await;
-    assert_eq!(ticks(&story).await, ["fired"], "the first one's run is alive");
-    let first: Uuid = sqlx::query_scalar("select run_id from engine.tick where schedule = 'hourly'")
-        .fetch_one(&story.pool)
-        .await
-        .unwrap();
-    story.ask("cancel", first).await.unwrap();
+    fires_when_the_first_ends(&story).await;
+    story.end().await;
+}
+
+/// Moves the clock to just after the next tick, which is on time then.
+async fn to_the_next_tick(story: &Story) {
+    let moved = "update engine.test_clock set ahead = ahead
+        + (select next_at - engine.now() + interval '1 second' from engine.schedule where name = 'hourly')";
+    sqlx::query(moved).execute(&story.pool).await.unwrap();
+    story.engine.wake();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tick_that_waited_for_the_last_run_was_not_missed_however_long_that_took() {
+    let story = Story::new().await;
+    declare(&story, Missed::Skip, Overlap::Queue, vec![Do::Wait(1000 * HOUR)]).await;
+    to_the_next_tick(&story).await;
     caught_up(&story).await;
-    assert_eq!(ticks(&story).await, ["fired", "fired"]);
-    story.quiet().await;
+    assert_eq!(ticks(&story).await, ["fired"]);
+    to_the_next_tick(&story).await;
+    let waits = "select exists (select 1 from engine.schedule where waiting_tick = next_at)
+        and $1::uuid is not null and $2::text[] is not null";
+    story.until_true("the second tick waits", waits, Uuid::nil(), &[]).await;
+    story.advance(Duration::from_secs(600)).await;
+    fires_when_the_first_ends(&story).await;
     story.end().await;
 }
 
@@ -234,5 +284,82 @@ async fn a_schedule_that_cannot_be_read_keeps_no_other_from_its_tick() {
         and $1::uuid is not null and $2::text[] is not null";
     story.until_true("the other one fires", fired, Uuid::nil(), &[]).await;
     story.quiet().await;
+    story.end().await;
+}
+
+async fn declared(story: &Story) -> Vec<String> {
+    sqlx::query_scalar("select name from engine.schedule order by name").fetch_all(&story.pool).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_release_no_longer_declares_goes_and_what_another_has_stays() {
+    let story = Story::idle(quick(), None).await;
+    for name in ["kept", "left_over"] {
+        declare_as(name, &story, Missed::One, Overlap::Skip, vec![]).await;
+    }
+    sqlx::query(
+        "insert into engine.schedule (name, kind, version, cron, missed, overlap, next_at)
+         select 'of_another', 'test.newer', 1, cron, missed, overlap, next_at from engine.schedule where name = 'kept'",
+    )
+    .execute(&story.pool)
+    .await
+    .unwrap();
+    let beside = Uuid::now_v7();
+    sqlx::query(
+        "with living as (insert into engine.incarnation (id, name, slots, expires_at)
+             values ($1, 'newer', 1, clock_timestamp() + interval '1 hour') returning id)
+         insert into engine.capability (incarnation_id, kind, version) select id, 'test.newer', 1 from living",
+    )
+    .bind(beside)
+    .execute(&story.pool)
+    .await
+    .unwrap();
+    let mut conn = story.pool.acquire().await.unwrap();
+    let kinds = registry().kinds();
+    let gone = story.engine.forget_schedules(&mut conn, &["kept"], &kinds).await.unwrap();
+    assert_eq!(gone, [""; 0], "a newer release runs beside and may have declared it");
+
+    sqlx::query("update engine.incarnation set died_at = clock_timestamp() where id = $1")
+        .bind(beside)
+        .execute(&mut *conn)
+        .await
+        .unwrap();
+    let gone = story.engine.forget_schedules(&mut conn, &["kept"], &kinds).await.unwrap();
+    assert_eq!(gone, ["left_over"]);
+    drop(conn);
+    assert_eq!(declared(&story).await, ["kept", "of_another"]);
+    story.end().await;
+}
+
+/// Its input has no words.
+#[derive(Deserialize)]
+struct Unspeakable;
+
+impl Serialize for Unspeakable {
+    fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+        Err(serde::ser::Error::custom("unspeakable"))
+    }
+}
+
+impl Workflow for Unspeakable {
+    const NAME: &'static str = "test.unspeakable";
+    const PLAN: &'static [PlannedStep] = &[];
+    type Env = World;
+
+    async fn run(&self, _: &mut Run<World>) -> Result<(), Halt> {
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schedule_whose_input_cannot_be_written_is_refused() {
+    let story = Story::idle(quick(), None).await;
+    let hourly =
+        Schedule { name: "hourly", cron: "0 0 * * * *", missed: Missed::One, overlap: Overlap::Skip };
+    let mut conn = story.pool.acquire().await.unwrap();
+    let refused = story.engine.ensure_schedule(&mut conn, &hourly, &Unspeakable).await;
+    assert!(matches!(&refused, Err(ScheduleError::Input("test.unspeakable", _))), "{refused:?}");
+    drop(conn);
+    assert_eq!(declared(&story).await, [""; 0]);
     story.end().await;
 }

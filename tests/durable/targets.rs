@@ -3,17 +3,18 @@
 use std::time::Duration;
 
 use engine::{OperateError, RunState, Start, StartError};
+use uuid::Uuid;
 
-use crate::support::story::{Story, start};
+use crate::support::story::{Story, operator, start};
 use crate::support::world::{Do, Trouble, hold, touch};
 
 const HOUR: u64 = 3_600_000;
 
-fn on(target: &str) -> Start {
+pub(super) fn on(target: &str) -> Start {
     Start { target: Some(target.into()), ..start() }
 }
 
-fn taking_over(target: &str) -> Start {
+pub(super) fn taking_over(target: &str) -> Start {
     Start { supersede: true, ..on(target) }
 }
 
@@ -189,6 +190,58 @@ async fn who_took_debts_over_cannot_be_cancelled() {
     story.end().await;
 }
 
+/// Its own drive does not come by for as long as it is paused.
+async fn cancel_and_pause(story: &Story, run: Uuid) {
+    let mut tx = story.pool.begin().await.unwrap();
+    story.engine.cancel(&mut tx, run, &operator()).await.unwrap();
+    story.engine.pause(&mut tx, run, &operator()).await.unwrap();
+    tx.commit().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_successor_that_was_cancelled_takes_nothing_over() {
+    let mut story = Story::new().await;
+    story.world.trouble("a/undo", [Trouble::UndoFails]);
+    let deploy = story.start_as([hold("a"), Do::Wait(HOUR)], on("x")).await.unwrap();
+    story.until(deploy.id, &[RunState::Waiting]).await;
+    story.rest().await;
+    let removal = story.start_as([touch("gone")], taking_over("x")).await.unwrap();
+    cancel_and_pause(&story, removal.id).await;
+    story.work();
+    assert_eq!(story.settles(deploy.id).await, RunState::Stuck);
+    match story.start_as([touch("b")], on("x")).await {
+        Err(StartError::TargetBusy(holder)) => assert_eq!(holder.id, deploy.id, "it keeps what it must undo"),
+        other => panic!("{other:?}"),
+    }
+    story.ask("resume", removal.id).await.unwrap();
+    assert_eq!(story.ends(removal.id).await, RunState::Cancelled);
+    story.ask("retry", deploy.id).await.unwrap();
+    assert_eq!(story.ends(deploy.id).await, RunState::Cancelled);
+    story.gave_everything_back(deploy.id).await;
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn taking_over_again_after_a_cancel_is_another_successor() {
+    let mut story = Story::new().await;
+    let deploy = story.start_as([hold("a"), Do::Wait(HOUR)], on("x")).await.unwrap();
+    story.until(deploy.id, &[RunState::Waiting]).await;
+    story.rest().await;
+    let first = story.start_as([touch("gone")], taking_over("x")).await.unwrap();
+    story.ask("cancel", first.id).await.unwrap();
+    let second = story.start_as([touch("gone")], taking_over("x")).await.unwrap();
+    assert_eq!((second.existing, second.waits_for), (false, Some(deploy.id)), "the first will do nothing");
+    story.ask("pause", deploy.id).await.unwrap();
+    story.work();
+    assert_eq!(story.ends(first.id).await, RunState::Cancelled);
+    assert_eq!(story.state(deploy.id).await, RunState::Paused);
+    assert_eq!(story.state(second.id).await, RunState::Queued, "the holder is there still");
+    story.ask("resume", deploy.id).await.unwrap();
+    assert_eq!(story.ends(second.id).await, RunState::Succeeded);
+    assert_eq!(story.state(deploy.id).await, RunState::Cancelled);
+    story.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_successor_can_be_cancelled_while_it_waits() {
     let mut story = Story::new().await;
@@ -202,5 +255,35 @@ async fn a_successor_can_be_cancelled_while_it_waits() {
     assert_eq!(story.ends(deploy.id).await, RunState::Cancelled);
     let next = story.start_as([touch("again")], on("x")).await.unwrap();
     assert_eq!(story.ends(next.id).await, RunState::Succeeded);
+    story.end().await;
+}
+
+/// What whoever takes over left with an owner that had heard of the pause already, and obeyed it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_that_was_obeyed_after_the_take_over_is_ended() {
+    let mut story = Story::new().await;
+    let deploy = story.start_as([hold("a"), Do::Wait(HOUR)], on("x")).await.unwrap();
+    story.until(deploy.id, &[RunState::Waiting]).await;
+    story.rest().await;
+    cancel_and_pause(&story, deploy.id).await;
+    let left = "update engine.run set request = 'cancel' where id = $1 and state = 'paused' and unwinding";
+    let left = sqlx::query(left).bind(deploy.id).execute(&story.pool).await.unwrap();
+    assert_eq!(left.rows_affected(), 1);
+    story.work();
+    assert_eq!(story.ends(deploy.id).await, RunState::Cancelled);
+    story.gave_everything_back(deploy.id).await;
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn taking_over_sets_an_undo_going_that_was_paused() {
+    let story = Story::new().await;
+    let deploy = story.start_as([hold("a"), Do::Wait(HOUR)], on("x")).await.unwrap();
+    story.until(deploy.id, &[RunState::Waiting]).await;
+    cancel_and_pause(&story, deploy.id).await;
+    let removal = story.start_as([touch("gone")], taking_over("x")).await.unwrap();
+    assert_eq!(story.ends(removal.id).await, RunState::Succeeded);
+    assert_eq!(story.state(deploy.id).await, RunState::Cancelled);
+    story.gave_everything_back(deploy.id).await;
     story.end().await;
 }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use engine::RunState;
+use uuid::Uuid;
 
+use crate::support::failing::crash_once_at;
 use crate::support::story::{Story, quick};
 use crate::support::world::{Do, Trouble, hold, touch};
 
@@ -114,5 +116,30 @@ async fn past_the_pivot_nothing_unwinds() {
     assert!(story.ask("cancel", run).await.is_err(), "cancel is refused past the pivot");
     story.ask("retry", run).await.unwrap();
     assert_eq!(story.ends(run).await, RunState::Succeeded);
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_driver_that_dies_while_a_child_is_undone_waits_for_it_again() {
+    let faults = crash_once_at(&[
+        "test.script/test.child/undo/before-effect",
+        "test.script/test.child/undo/after-effect",
+    ]);
+    let story = Story::with(quick(), faults).await;
+    let run = story.start([hold("a"), Do::Child(vec![hold("b"), Do::Wait(3_600_000)])]).await;
+    let waits =
+        "select exists (select from engine.run where parent_id = $1 and state = 'waiting' and owner is null)
+        and $2::text[] is not null";
+    story.until_true("its child waits", waits, run, &[]).await;
+    let child: Uuid = sqlx::query_scalar("select id from engine.run where parent_id = $1")
+        .bind(run)
+        .fetch_one(&story.pool)
+        .await
+        .unwrap();
+    story.ask("cancel", run).await.unwrap();
+    for run in [run, child] {
+        assert_eq!(story.ends(run).await, RunState::Cancelled, "{}", story.describe(run).await);
+        story.gave_everything_back(run).await;
+    }
     story.end().await;
 }

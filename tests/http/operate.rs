@@ -125,3 +125,27 @@ async fn cancelling_past_the_point_of_no_return_is_a_conflict() {
     assert_eq!(story.ends(run).await, RunState::Succeeded);
     story.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_is_tried_again_by_itself_can_be_paused_and_says_so() {
+    let story = Story::new().await;
+    let http = Http::over(&story).await;
+    story.world.trouble("b", [Trouble::Terminal]);
+    let run = story.start([Do::Pivot, touch("b")]).await;
+    assert_eq!(story.settles(run).await, RunState::Paused);
+    let path = project(&format!("/workflows/{run}"));
+    let shown = http.get(&path).await.with(200);
+    assert_eq!(shown["allowed_actions"], json!(["retry", "resume", "pause"]));
+    assert!(shown["stuck_cause"]["next_at"].is_string(), "{shown:#}");
+    let next = shown["stuck_cause"]["next_action"].as_str().unwrap();
+    assert!(next.contains("unless you pause it"), "{next}");
+
+    let paused = http.post(&format!("{path}/pause"), json!({})).await.with(202);
+    assert_eq!(paused["stuck_cause"]["code"], "paused_by_operator");
+    assert_eq!(paused["stuck_cause"]["next_at"], Value::Null);
+    assert_eq!(paused["allowed_actions"], json!(["retry", "resume"]));
+    http.post(&format!("{path}/pause"), json!({})).await.with(409);
+    http.post(&format!("{path}/resume?wait=30s"), json!({})).await.with(200);
+    assert_eq!(story.ends(run).await, RunState::Succeeded);
+    story.end().await;
+}

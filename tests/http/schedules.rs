@@ -9,15 +9,19 @@ use crate::billing::office::Office;
 use crate::support::story::Story;
 use crate::support::world::{Do, Script, touch};
 
+/// Declares one that never comes due in a story's time.
+async fn yearly(story: &Story, does: Vec<Do>) {
+    let schedule =
+        Schedule { name: "yearly", cron: "0 0 0 1 1 *", missed: Missed::Skip, overlap: Overlap::Queue };
+    let mut conn = story.pool.acquire().await.unwrap();
+    story.engine.ensure_schedule(&mut conn, &schedule, &Script { does }).await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_schedule_is_listed_paused_resumed_and_run_by_hand() {
     let story = Story::new().await;
     let http = Http::over(&story).await;
-    let yearly =
-        Schedule { name: "yearly", cron: "0 0 0 1 1 *", missed: Missed::Skip, overlap: Overlap::Queue };
-    let mut conn = story.pool.acquire().await.unwrap();
-    story.engine.ensure_schedule(&mut conn, &yearly, &Script { does: vec![touch("a")] }).await.unwrap();
-    drop(conn);
+    yearly(&story, vec![touch("a")]).await;
 
     let page = http.get(&admin("/schedules")).await.with(200);
     let only = &page["items"][0];
@@ -40,6 +44,22 @@ async fn a_schedule_is_listed_paused_resumed_and_run_by_hand() {
     let shown = http.get(&admin("/schedules")).await.with(200);
     let result = &shown["items"][0]["last_result"];
     assert_eq!((&result["run_id"], &result["status"]), (&json!(run), &json!("succeeded")));
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_runs_a_schedule_may_wait_for_how_it_ends() {
+    let story = Story::new().await;
+    let http = Http::over(&story).await;
+    yearly(&story, vec![touch("a")]).await;
+
+    let path = admin("/schedules/yearly/run");
+    let answer = http.post(&format!("{path}?wait=60s"), json!({})).await;
+    let location = answer.header("location").to_owned();
+    let handle = answer.with(200);
+    assert_eq!(handle["status"], "succeeded", "{handle:#}");
+    assert_eq!(handle["href"], json!(location));
+    http.post(&format!("{path}?wait=soon"), json!({})).await.with(400);
     story.end().await;
 }
 
@@ -87,20 +107,14 @@ async fn every_reconciler_shows_what_its_last_run_found() {
 async fn a_run_that_failed_says_why_at_its_schedule_and_one_under_way_does_not_hide_it() {
     let story = Story::new().await;
     let http = Http::over(&story).await;
-    let yearly =
-        Schedule { name: "yearly", cron: "0 0 0 1 1 *", missed: Missed::Skip, overlap: Overlap::Queue };
-    let mut conn = story.pool.acquire().await.unwrap();
-    let fails = Script { does: vec![touch("a"), Do::Fail] };
-    story.engine.ensure_schedule(&mut conn, &yearly, &fails).await.unwrap();
+    yearly(&story, vec![touch("a"), Do::Fail]).await;
     let run = async || -> Uuid {
         let handle = http.post(&admin("/schedules/yearly/run"), json!({})).await.with(202);
         handle["id"].as_str().unwrap().parse().unwrap()
     };
     let failed = run().await;
     assert_eq!(story.ends(failed).await, RunState::Failed);
-    let waits = Script { does: vec![Do::Wait(3_600_000)] };
-    story.engine.ensure_schedule(&mut conn, &yearly, &waits).await.unwrap();
-    drop(conn);
+    yearly(&story, vec![Do::Wait(3_600_000)]).await;
     let waiting = run().await;
     story.until(waiting, &[RunState::Waiting]).await;
     let shown = http.get(&admin("/schedules")).await.with(200)["items"][0].clone();

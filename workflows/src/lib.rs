@@ -78,21 +78,24 @@ pub fn registry() -> Registry<Env> {
         .with::<RotateSigners>()
 }
 
-/// Every process declares them when it starts, so a release brings its schedules with it.
+/// Every process declares them when it starts, so a release brings its schedules with it and takes away what it no longer has.
 pub async fn declare_schedules(engine: &Engine) -> Result<(), ScheduleError> {
     let mut transaction = engine.pool().begin().await?;
-    engine.ensure_schedule(&mut transaction, &HOURLY, &ClearAway {}).await?;
-    engine.ensure_schedule(&mut transaction, &old_events::NIGHTLY, &ForgetEvents {}).await?;
-    engine.ensure_schedule(&mut transaction, &clean_up::HOURLY, &CleanUp {}).await?;
-    engine.ensure_schedule(&mut transaction, &NIGHTLY, &CheckPromises {}).await?;
-    engine.ensure_schedule(&mut transaction, &QUARTER_MINUTELY, &WatchNodes {}).await?;
-    engine.ensure_schedule(&mut transaction, &accrue::MINUTELY, &AccrueAllocations {}).await?;
-    engine.ensure_schedule(&mut transaction, &rollup::MINUTELY, &RollUpUsage {}).await?;
-    engine.ensure_schedule(&mut transaction, &prove::NIGHTLY, &ProveLedgers {}).await?;
-    engine.ensure_schedule(&mut transaction, &MINUTELY, &WatchDrift {}).await?;
-    engine.ensure_schedule(&mut transaction, &stuck_runs::MINUTELY, &WatchRuns {}).await?;
-    engine.ensure_schedule(&mut transaction, &retirement::HOURLY, &RetireOverdue {}).await?;
-    engine.ensure_schedule(&mut transaction, &signers::NIGHTLY, &RotateSigners::usual()).await?;
+    let declared = [
+        engine.ensure_schedule(&mut transaction, &HOURLY, &ClearAway {}).await?,
+        engine.ensure_schedule(&mut transaction, &old_events::NIGHTLY, &ForgetEvents {}).await?,
+        engine.ensure_schedule(&mut transaction, &clean_up::HOURLY, &CleanUp {}).await?,
+        engine.ensure_schedule(&mut transaction, &NIGHTLY, &CheckPromises {}).await?,
+        engine.ensure_schedule(&mut transaction, &QUARTER_MINUTELY, &WatchNodes {}).await?,
+        engine.ensure_schedule(&mut transaction, &accrue::MINUTELY, &AccrueAllocations {}).await?,
+        engine.ensure_schedule(&mut transaction, &rollup::MINUTELY, &RollUpUsage {}).await?,
+        engine.ensure_schedule(&mut transaction, &prove::NIGHTLY, &ProveLedgers {}).await?,
+        engine.ensure_schedule(&mut transaction, &MINUTELY, &WatchDrift {}).await?,
+        engine.ensure_schedule(&mut transaction, &stuck_runs::MINUTELY, &WatchRuns {}).await?,
+        engine.ensure_schedule(&mut transaction, &retirement::HOURLY, &RetireOverdue {}).await?,
+        engine.ensure_schedule(&mut transaction, &signers::NIGHTLY, &RotateSigners::usual()).await?,
+    ];
+    engine.forget_schedules(&mut transaction, &declared, &registry().kinds()).await?;
     transaction.commit().await?;
     Ok(())
 }

@@ -20,7 +20,7 @@ pub(crate) fn run(view: RunView) -> WorkflowRun {
     WorkflowRun {
         id: view.id,
         status: status(view.state),
-        allowed_actions: engine::allowed_actions(view.state, view.pivoted, view.unwinding)
+        allowed_actions: engine::allowed_actions(view.state, view.wakes, view.pivoted, view.unwinding)
             .into_iter()
             .map(str::to_owned)
             .collect(),

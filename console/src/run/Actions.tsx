@@ -82,6 +82,8 @@ function ActionDialog({ run, verb, onClose }: { run: RunDetail; verb: Verb; onCl
 }
 
 function Preview({ run, verb }: { run: RunDetail; verb: Verb }) {
+  if (verb === "pause" && run.status === "paused")
+    return <p>It is no longer tried again by itself. Nothing is undone; resuming tries it again.</p>;
   if (verb === "pause")
     return <p>It stops at its next safe point. Nothing is undone, and resuming continues from there.</p>;
   if (verb === "resume") return <p>It continues where it stopped. Steps that succeeded are not done again.</p>;

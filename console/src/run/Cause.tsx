@@ -6,7 +6,7 @@ import { clock, until } from "../time";
 const SENTENCES: Record<StuckCode, string> = {
   lease_lost: "The process that drove this run is gone.",
   backoff: "A try failed; the next one starts by itself.",
-  project_limit: "The project has as many runs under way as it may.",
+  project_limit: "The run waits for its turn: its project, or every process, has as many under way as it may.",
   waiting_signal: "The run waits for a signal from outside.",
   waiting_timer: "The run waits for a time that it chose itself.",
   paused_by_operator: "An operator paused this run.",

@@ -9,7 +9,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::Core;
-use crate::checkpoint::{Checkpoint, Fate, Moved, Rest};
+use crate::checkpoint::{Checkpoint, Fate, Moved};
 use crate::committer::Verdict;
 use crate::fault::{Halt, Stop};
 use crate::journal::StepId;
@@ -37,10 +37,15 @@ impl Core {
         deadline_at: Option<DateTime<Utc>>,
     ) -> Result<(), Halt> {
         let checkpoint = self.draft(fate, deadline_at);
-        match self.submit(checkpoint).await? {
-            Some(_) => Ok(()),
+        let held = checkpoint.heeds_cancel.then(|| checkpoint.entries.clone());
+        match (self.submit(checkpoint).await?, held) {
+            (Some(_), _) => Ok(()),
+            (None, Some(held)) => {
+                self.held = held;
+                Err(self.heed_cancel().await)
+            }
             // Only what watches signals or requests can be told to look again.
-            None => Err(Stop::Fenced.into()),
+            (None, None) => Err(Stop::Fenced.into()),
         }
     }
 
@@ -52,7 +57,8 @@ impl Core {
             token: Uuid::new_v4(),
             fate,
             seen: None,
-            heeds_cancel: false,
+            // What commits the pivot is the last chance to obey.
+            heeds_cancel: self.pivot_due && !self.deaf_to_cancel(),
             pivot: self.pivot_due,
             deadline_at,
             job: self.job.clone(),
@@ -72,17 +78,8 @@ impl Core {
             Fate::Finish { state, .. } => Some(*state),
             _ => None,
         };
-        let over = ended.is_some();
-        let rests = over || matches!(&checkpoint.fate, Fate::Rest(_));
-        let sticks = matches!(&checkpoint.fate, Fate::Rest(rest) if rest.state == RunState::Stuck);
-        let others_care =
-            (over && (self.target.is_some() || self.parent.is_some())) || (sticks && self.target.is_some());
-        let verdict = if others_care {
-            supersede::end(self, checkpoint).await
-        } else {
-            self.committer.write(checkpoint).await
-        };
-        match verdict {
+        let rests = ended.is_some() || matches!(&checkpoint.fate, Fate::Rest(_));
+        match self.write(checkpoint).await {
             Some(Verdict::Moved(moved)) => {
                 self.moved(&moved);
                 if let Some(state) = ended {
@@ -103,6 +100,20 @@ impl Core {
         }
     }
 
+    /// In the company of others, unless somebody waits for the run or its target and must hear of this.
+    async fn write(&self, checkpoint: Checkpoint) -> Option<Verdict> {
+        let others_care = match &checkpoint.fate {
+            Fate::Finish { .. } => self.target.is_some() || self.parent.is_some(),
+            Fate::Rest(rest) => rest.state == RunState::Stuck && self.target.is_some(),
+            _ => false,
+        };
+        if others_care {
+            supersede::end(self, checkpoint).await
+        } else {
+            self.committer.write(checkpoint).await
+        }
+    }
+
     pub(crate) fn moved(&mut self, moved: &Moved) {
         self.seq += 1;
         self.signals_known = moved.signals;
@@ -115,15 +126,19 @@ impl Core {
         self.engine.changed(self.run);
     }
 
-    /// The database will not take this journal row, now or later: park the run without it.
+    /// The database will not take this journal row, now or later: park the run without it, and without the pivot that it may
+    /// have brought.
     pub(crate) async fn refused(&mut self, why: String) -> Halt {
-        let detail =
-            json!({"problem": "the database refused the checkpoint", "error": payload::clip(&why, 1024)});
-        let mut rest = Rest::new(RunState::Paused, Some(Cause::CrashLoop));
-        rest.detail = Some(detail.to_string());
+        let problem = "the database refused the checkpoint";
+        let rest =
+            self.parked(Cause::CrashLoop, json!({"problem": problem, "error": payload::clip(&why, 1024)}));
+        self.pivot_due = false;
         let checkpoint = self.draft(Fate::Rest(Box::new(rest)), None);
-        match self.committer.write(checkpoint).await {
-            Some(Verdict::Moved(_)) => Stop::Rested.into(),
+        match self.write(checkpoint).await {
+            Some(Verdict::Moved(_)) => {
+                self.engine.rested(self.run);
+                Stop::Rested.into()
+            }
             _ => Stop::Fenced.into(),
         }
     }

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::Core;
@@ -116,7 +117,16 @@ impl Core {
         }
     }
 
+    /// A cancel came before the checkpoint at hand, which would have committed the pivot or begun something; what that held is
+    /// held again. Boxed, because it ends with a checkpoint, which may come back here.
+    pub(crate) fn heed_cancel(&mut self) -> BoxFuture<'_, Halt> {
+        self.reins.learn(Some("cancel"));
+        self.unopen();
+        Box::pin(self.cancel())
+    }
+
     async fn cancel(&mut self) -> Halt {
+        self.pivot_due = false;
         let reason = Reason { code: "cancelled".into(), message: "an operator cancelled the run".into() };
         self.turn_back(&reason).await
     }
@@ -127,6 +137,14 @@ impl Core {
         if heeds_cancel && self.reins.cancelling() {
             return self.cancel().await;
         }
+        // Whatever the function came by has ended. What is left its code no longer reaches, and nobody would wait for it.
+        let unfinished = self.journal.unfinished();
+        if !unfinished.is_empty() {
+            let problem = "the workflow came to its end past steps that it began";
+            let detail = Some(self.detail(&json!({"problem": problem, "unfinished": unfinished})));
+            let rest = Rest { detail, ..Rest::new(RunState::Paused, Some(Cause::Nondeterministic)) };
+            return self.rest(rest).await;
+        }
         let held = self.held.clone();
         let fate = Fate::Finish { state: RunState::Succeeded, output: self.output.take(), error: None };
         let checkpoint = Checkpoint { heeds_cancel, ..self.draft(fate, None) };
@@ -134,8 +152,7 @@ impl Core {
             Ok(Some(_)) => Stop::Rested.into(),
             Ok(None) => {
                 self.held = held;
-                self.reins.learn(Some("cancel"));
-                self.cancel().await
+                self.heed_cancel().await
             }
             Err(halt) => halt,
         }
@@ -175,11 +192,24 @@ impl Core {
         }
     }
 
-    /// Stops a run that must not go on as it is; only an operator moves it.
+    /// Stops a run that must not go on as it is; only an operator moves it. On its way back that is an undo that failed for good:
+    /// it sticks, so that whoever waits for its target takes over what is still owed.
     pub(crate) async fn quarantine(&mut self, cause: Cause, detail: Value) -> Halt {
         self.held = Entries::default();
+        let rest = self.parked(cause, detail);
+        self.rest(rest).await
+    }
+
+    /// What a quarantined run rests as.
+    pub(super) fn parked(&self, cause: Cause, mut detail: Value) -> Rest {
+        if self.unwinding
+            && let Some(fields) = detail.as_object_mut()
+        {
+            fields.insert("remaining".to_owned(), json!(self.journal.owed()));
+        }
         let detail = Some(self.detail(&detail));
-        self.rest(Rest { detail, ..Rest::new(RunState::Paused, Some(cause)) }).await
+        let state = if self.unwinding { RunState::Stuck } else { RunState::Paused };
+        Rest { detail, ..Rest::new(state, Some(cause)) }
     }
 
     pub(crate) async fn rest(&mut self, rest: Rest) -> Halt {
@@ -235,17 +265,22 @@ impl Core {
     }
 
     async fn reload_signals(&mut self) -> Result<(), Halt> {
-        let lost = |_| Halt(Stop::Lost);
-        let mut session = self.engine.db.drives.session().await.map_err(lost)?;
-        // The counter first: a signal that lands between the two reads only makes the next rest look again.
-        let signals = sqlx::query_scalar!("select signals from engine.run where id = $1", self.run)
-            .fetch_one(&mut *session)
-            .await
-            .map_err(lost)?;
-        let mut kept = Kept::load(&mut session, &[self.run]).await.map_err(lost)?;
-        session.commit().await.map_err(lost)?;
+        let db = &self.engine.db;
+        let looked = async {
+            let mut session = db.drives.session().await?;
+            // The counter first: a signal that lands between the two reads only makes the next rest look again.
+            let run = sqlx::query!("select signals, request from engine.run where id = $1", self.run)
+                .fetch_one(&mut *session)
+                .await?;
+            let mut kept = Kept::load(&mut session, &[self.run]).await?;
+            session.commit().await?;
+            Ok((run.signals, run.request, kept.remove(&self.run).unwrap_or_default()))
+        };
+        let (signals, request, kept) = db.in_time(looked).await.map_err(|_: sqlx::Error| Halt(Stop::Lost))?;
         (self.signals_seen, self.signals_known) = (signals, signals);
-        self.kept = kept.remove(&self.run).unwrap_or_default();
+        // It may have been a cancel that the pivot had to heed.
+        self.reins.learn(request.as_deref());
+        self.kept = kept;
         Ok(())
     }
 }

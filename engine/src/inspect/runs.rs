@@ -37,6 +37,7 @@ pub struct RunFilter {
 const PAGE_WITH_CAUSES: &str = "\
     select page.id, page.kind, page.version, page.org_id, page.project_id, page.correlation_id, page.trace_id, \
            page.target, page.parent_id, page.parent_step, page.retry_of, page.state, page.unwinding, page.pivoted, \
+           (page.wake_at is not null or page.queued_job is not null) as wakes, \
            page.request, page.error, page.epoch, coalesce(last.seq + 1, 0) as seq, page.created_at, page.started_at, \
            greatest(page.updated_at, last.at) as updated_at, \
            page.finished_at, driver.name as worker, why.code, why.detail, why.next_action, why.next_at \
@@ -134,6 +135,7 @@ impl FromRow<'_, PgRow> for RunView {
             state,
             unwinding,
             pivoted: row.try_get("pivoted")?,
+            wakes: row.try_get("wakes")?,
             request: outstanding(row.try_get("request")?, state, unwinding),
             error: row.try_get("error")?,
             epoch: row.try_get("epoch")?,

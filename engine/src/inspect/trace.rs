@@ -1,13 +1,11 @@
 //! What runs and their steps did under one correlation id, in order of time.
 //!
-//! Callers choose correlation ids, so there is no end to what may carry one: of an id the first [`RUNS`] runs are told.
+//! Callers choose correlation ids, so there is no end to what may carry one. A page is cut after the place where the one before
+//! ended, and only then limited, so whoever goes on from page to page is told of every run and every step.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
-
-/// The list of runs shows those beyond.
-const RUNS: i64 = 200;
 
 /// Whose runs to tell, and from where on.
 #[derive(Debug, Clone, Copy)]
@@ -42,15 +40,14 @@ pub async fn traced_runs(conn: &mut PgConnection, filter: &TraceFilter<'_>) -> s
         Traced,
         r#"select created_at as at, id::text as "id!", id as run_id, kind as name, state, error ->> 'code' as code, target,
                   org_id, project_id, finished_at
-           from (select * from engine.run where correlation_id = $1
-                     and ($2 or org_id = any($3) or project_id = any($4)) order by created_at, id limit $5) run
-           where created_at > $6 or (created_at = $6 and id::text > $7)
-           order by created_at, id::text limit $8"#,
+           from engine.run
+           where correlation_id = $1 and ($2 or org_id = any($3) or project_id = any($4))
+             and (created_at > $5 or (created_at = $5 and id::text > $6))
+           order by created_at, id::text limit $7"#,
         filter.correlation_id,
         filter.everything,
         filter.orgs,
         filter.projects,
-        RUNS,
         filter.after.0,
         filter.after.1,
         filter.limit
@@ -59,6 +56,8 @@ pub async fn traced_runs(conn: &mut PgConnection, filter: &TraceFilter<'_>) -> s
     .await
 }
 
+/// The steps of a page that tells runs too. It ends at the last run for which it has room, and no step begins before its run
+/// does, so later runs are not looked at; nor are those whose journal ended before the page begins.
 pub async fn traced_steps(conn: &mut PgConnection, filter: &TraceFilter<'_>) -> sqlx::Result<Vec<Traced>> {
     sqlx::query_as!(
         Traced,
@@ -67,17 +66,23 @@ pub async fn traced_steps(conn: &mut PgConnection, filter: &TraceFilter<'_>) -> 
            from (select step.started_at, concat_ws('/', run.id, step.name, nullif(step.key, '')) as id, run.id as run_id,
                         step.name, step.state, step.error ->> 'code' as code, run.target, run.org_id, run.project_id,
                         step.finished_at
-                 from (select * from engine.run where correlation_id = $1
-                           and ($2 or org_id = any($3) or project_id = any($4)) order by created_at, id limit $5) run
-                 cross join lateral engine.steps_of(run.id) step
-                 where run.finished_at is null or run.finished_at >= $6) steps
-           where started_at > $6 or (started_at = $6 and id > $7)
-           order by started_at, id limit $8"#,
+                 from (select * from engine.run r
+                       where correlation_id = $1 and ($2 or org_id = any($3) or project_id = any($4))
+                         and created_at <= coalesce(
+                             (select max(created_at)
+                              from (select created_at from engine.run
+                                    where correlation_id = $1 and ($2 or org_id = any($3) or project_id = any($4))
+                                      and created_at > $5 order by created_at limit $7) page
+                              having count(*) = $7), 'infinity')
+                         and (finished_at is null or finished_at >= $5)
+                         and (select at from engine.journal where run_id = r.id order by seq desc limit 1) >= $5) run
+                 cross join lateral engine.steps_of(run.id) step) steps
+           where started_at > $5 or (started_at = $5 and id > $6)
+           order by started_at, id limit $7"#,
         filter.correlation_id,
         filter.everything,
         filter.orgs,
         filter.projects,
-        RUNS,
         filter.after.0,
         filter.after.1,
         filter.limit

@@ -144,6 +144,10 @@ impl<E: Send + Sync + 'static> Run<E> {
                     self.core.restore(draft);
                     return self.not_begun(id, &fault).await;
                 }
+                Alone::Verdict(Verdict::LookAgain) => {
+                    self.core.restore(draft);
+                    return self.core.heed_cancel().await;
+                }
                 Alone::Verdict(Verdict::Refused(why)) => return self.core.refused(why).await,
                 Alone::Verdict(_) => return Stop::Fenced.into(),
                 Alone::Ended => return Stop::Lost.into(),
@@ -168,7 +172,7 @@ struct StartChild {
 impl Together for StartChild {
     fn effect<'c>(&'c self, conn: &'c mut PgConnection) -> BoxFuture<'c, Result<Entries, Fault>> {
         Box::pin(async move {
-            start::insert(&self.engine, conn, &self.child).await?;
+            self.engine.db.in_time(start::insert(&self.engine, conn, &self.child)).await?;
             Ok(Entries::default())
         })
     }

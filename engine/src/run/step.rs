@@ -45,8 +45,9 @@ impl<E: Send + Sync + 'static> Run<E> {
             Err(error) => return Err(self.fail(&error.fault("the step's input")).await),
         };
         let hash = payload::hash(&input);
-        // Noted before anything else: a step whose outcome is unknown is undone too.
-        if A::UNDO && self.core.journal.get(&id).is_some() {
+        // Noted before anything else: a step whose outcome is unknown is undone too. One that was begun with another input is
+        // not undone with this one.
+        if A::UNDO && self.core.journal.get(&id).is_some_and(|entry| entry.input_hash == hash) {
             self.noted.push(Noted::activity(id.clone(), activity.clone()));
         }
         match self.core.look(&id, &hash).await? {

@@ -1,7 +1,6 @@
 //! An effect in our own database, committed together with its journal row: exactly once.
 
 use std::fmt::Display;
-use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use futures::future::BoxFuture;
@@ -22,11 +21,9 @@ use crate::fault::{Fault, Halt, Stop};
 use crate::journal::{Entry, StepId};
 use crate::payload;
 use crate::retry::Retry;
+use crate::settings::LONGEST_EFFECT;
 use crate::state::{Op, StepState};
 use crate::trace;
-
-/// An effect of our own database that takes longer hangs. Few transactions are open at once, so others wait for it.
-const LONGEST: Duration = Duration::from_secs(60);
 
 impl<E: Send + Sync + 'static> Run<E> {
     /// The closure may run more than once and touches nothing but the connection it is given.
@@ -122,6 +119,10 @@ impl<E: Send + Sync + 'static> Run<E> {
                 self.core.restore(draft);
                 Ok(Err(fault))
             }
+            Alone::Verdict(Verdict::LookAgain) => {
+                self.core.restore(draft);
+                Err(self.core.heed_cancel().await)
+            }
             Alone::Verdict(Verdict::Refused(why)) => Err(self.core.refused(why).await),
             Alone::Verdict(_) => Err(Stop::Fenced.into()),
             Alone::Ended => Err(Stop::Lost.into()),
@@ -145,8 +146,9 @@ where
 {
     fn effect<'c>(&'c self, conn: &'c mut PgConnection) -> BoxFuture<'c, Result<Entries, Fault>> {
         Box::pin(async move {
-            let slow = || Fault::retry("timed_out", format!("the transaction took longer than {LONGEST:?}"));
-            let value = timeout(LONGEST, (self.effect)(conn)).await.map_err(|_elapsed| slow())??;
+            let slow =
+                || Fault::retry("timed_out", format!("the transaction took longer than {LONGEST_EFFECT:?}"));
+            let value = timeout(LONGEST_EFFECT, (self.effect)(conn)).await.map_err(|_elapsed| slow())??;
             // Whatever strikes here takes the transaction with it, and the effect too.
             match self.core.strike(self.id, false, "after-effect") {
                 Some(Strike::Fail(fault)) => return Err(fault),

@@ -55,30 +55,19 @@ async fn fire_one(engine: &Engine, shelf: &Shelf, name: &str) -> Result<(), Sche
 
 async fn fire(engine: &Engine, conn: &mut PgConnection, due: &Due) -> Result<(), ScheduleError> {
     let cron = parse(&due.cron)?;
-    // The latest matter: after a long absence the oldest ticks are not even recorded.
-    let mut ticks = VecDeque::from([due.next_at]);
-    for tick in cron.after(&due.next_at).take_while(|at| *at <= due.now) {
-        if ticks.len() == MOST_MISSED {
-            ticks.pop_front();
-        }
-        ticks.push_back(tick);
+    let waited = due.overlap == Overlap::Queue && due.waiting_tick == Some(due.next_at);
+    if waited && is_live(conn, due).await? {
+        return Ok(());
     }
-    let ticks = Vec::from(ticks);
-    let (missed, wanted) = match due.missed {
-        Missed::All => (&ticks[..0], &ticks[..]),
-        // The latest tick stands for all that were missed.
-        Missed::One => ticks.split_at(ticks.len() - 1),
-        Missed::Skip if ticks.len() > 1 || due.now - due.next_at > LATE => (&ticks[..], &ticks[..0]),
-        Missed::Skip => (&ticks[..0], &ticks[..]),
-    };
+    let ticks = due_ticks(&cron, due, waited);
+    let (missed, wanted) = divide(due, &ticks, waited);
     for nominal in missed {
         tick(conn, due, *nominal, None, "missed").await?;
     }
     for nominal in wanted {
         let live = is_live(conn, due).await?;
         if live && due.overlap == Overlap::Queue {
-            // It stays due until the run before it has ended.
-            return wait_until(conn, due, *nominal).await;
+            return queue(conn, due, *nominal).await;
         }
         if live {
             tick(conn, due, *nominal, None, "skipped_overlap").await?;
@@ -99,6 +88,47 @@ async fn fire(engine: &Engine, conn: &mut PgConnection, due: &Due) -> Result<(),
         }
     }
     wait_until(conn, due, cron.after(&due.now).next().unwrap_or(DateTime::<Utc>::MAX_UTC)).await
+}
+
+/// The latest matter: after a long absence the oldest ticks are not even recorded, but for one that waited.
+fn due_ticks(cron: &cron::Schedule, due: &Due, waited: bool) -> Vec<DateTime<Utc>> {
+    let mut ticks = VecDeque::from([due.next_at]);
+    for tick in cron.after(&due.next_at).take_while(|at| *at <= due.now) {
+        if ticks.len() == MOST_MISSED {
+            ticks.remove(usize::from(waited));
+        }
+        ticks.push_back(tick);
+    }
+    Vec::from(ticks)
+}
+
+type Ticks<'a> = &'a [DateTime<Utc>];
+
+/// Those that were missed, and those that are wanted.
+fn divide<'a>(due: &Due, ticks: Ticks<'a>, waited: bool) -> (Ticks<'a>, Ticks<'a>) {
+    match due.missed {
+        Missed::All => (&ticks[..0], ticks),
+        // The latest tick stands for all that were missed.
+        Missed::One => ticks.split_at(ticks.len() - 1),
+        // A tick that waited for the run before it was seen in time; those behind it are judged as ever.
+        Missed::Skip => {
+            let (seen, others) = ticks.split_at(usize::from(waited));
+            let late = others.len() > 1 || others.iter().any(|at| due.now - *at > LATE);
+            if late { (others, seen) } else { (&ticks[..0], ticks) }
+        }
+    }
+}
+
+/// The tick stays due until the run before it has ended.
+async fn queue(conn: &mut PgConnection, due: &Due, nominal: DateTime<Utc>) -> Result<(), ScheduleError> {
+    sqlx::query!(
+        "update engine.schedule set next_at = $2, waiting_tick = $2 where name = $1",
+        due.name,
+        nominal
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 async fn wait_until(conn: &mut PgConnection, due: &Due, next: DateTime<Utc>) -> Result<(), ScheduleError> {

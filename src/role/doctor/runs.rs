@@ -39,6 +39,23 @@ pub(super) async fn workers(conn: &mut PgConnection) -> sqlx::Result<Finding> {
     })
 }
 
+/// They fire all the same, and their runs stand still. A release removes what it no longer has; this is another's.
+pub(super) async fn schedules(conn: &mut PgConnection, known: &[Kind]) -> sqlx::Result<Finding> {
+    let stranded = inspect::stranded_schedules(conn, known).await?;
+    if stranded.is_empty() {
+        return Ok(Finding::well("schedules", "each is of a workflow that somebody knows"));
+    }
+    let names: Vec<String> =
+        stranded.iter().map(|one| format!("{} ({} v{})", one.name, one.kind, one.version)).collect();
+    Ok(Finding::warning(
+        "schedules",
+        format!(
+            "neither this binary nor a living process knows the workflow of {}; start the release that has it, or pause it",
+            names.join(", ")
+        ),
+    ))
+}
+
 pub(super) async fn promises(conn: &mut PgConnection) -> sqlx::Result<Finding> {
     let mut violations = engine::check_invariants(conn).await?;
     violations.extend(activities::promises::of_the_platform(conn, None).await?);

@@ -70,7 +70,7 @@ pub(super) async fn rights(conn: &mut PgConnection) -> sqlx::Result<Finding> {
         return Ok(Finding::well("rights", "the serving role makes no tables and rewrites no history"));
     }
     let excess = excess.join(", ");
-    Ok(Finding::warning(
+    Ok(Finding::wrong(
         "rights",
         format!("this role {excess}; serve with `database.app_role`, not with the owner"),
     ))
