@@ -1,6 +1,7 @@
 //! Who may log in to a node: it is told the complete set of keys whenever the set changes, and keeps them in a block of its own. One
 //! that could not write it is told again, whoever asked first: a key that was to go must not stay because nobody waited.
 
+use engine::Call;
 use node_protocol::{AuthorizedKeys, Task};
 use sqlx::PgConnection;
 use store::node_tasks::{self, NewNodeTask};
@@ -16,6 +17,18 @@ pub struct Asking<'a> {
     /// The run to wake, and the name of the signal it waits for.
     pub wakes: Option<(Uuid, &'a str)>,
     pub correlation_id: &'a str,
+}
+
+impl<'a> Asking<'a> {
+    /// A step that is followed by a wait for this word.
+    pub(crate) fn by(call: &'a Call, signal: &'a str) -> Asking<'a> {
+        Asking {
+            key: &call.idempotency_key,
+            epoch: call.epoch,
+            wakes: Some((call.run, signal)),
+            correlation_id: &call.correlation_id,
+        }
+    }
 }
 
 /// Tells the node what is wanted now. Answers the task; one that an earlier try made stands.

@@ -123,11 +123,12 @@ async fn begin<A: Action<Subject: Resource>>(
     let before = subject.shown(&mut change.tx, &change.caller).await?;
     if_match.require(&before)?;
     let reason = A::reason(&change.body).map(str::to_owned);
+    let (org, project) = subject.owner();
     if A::is_begun(&subject)
         && let Some(run) = newest_run::<A>(&mut change.tx, &subject).await?
     {
         let handle = handle(&mut change.tx, change.caller.scope, run).await?;
-        let told = Change::of(A::Subject::KIND, subject.id()).because(reason);
+        let told = Change::of(A::Subject::KIND, subject.id()).owned_by(org, project).because(reason);
         return Ok((run, change.commit(told, accepted::<A::Subject>(before, handle)?).await?));
     }
     if !A::is_legal(&subject) {
@@ -139,6 +140,7 @@ async fn begin<A: Action<Subject: Resource>>(
     let after = now.shown(&mut change.tx, &change.caller).await?;
     let handle = handle(&mut change.tx, change.caller.scope, started.id).await?;
     let told = Change::of(A::Subject::KIND, subject.id())
+        .owned_by(org, project)
         .from(&json!({ "status": subject.state() }))
         .to(&json!({ "status": now.state(), "workflow_id": started.id }))
         .because(reason);

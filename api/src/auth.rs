@@ -31,23 +31,24 @@ pub(crate) const UNCACHED: [(HeaderName, &str); 2] =
 /// The longest a token lives that was exchanged for an outside issuer's, whatever the policy says.
 const LONGEST_EXCHANGED: i64 = 900;
 
-/// A token for an account that has proven itself, in the transaction that used up the proof.
+/// A token for an account that has proven itself, by which of its keys if by one, in the transaction that used up the proof.
 async fn issue(
     state: &State,
     conn: &mut PgConnection,
-    account: &ServiceAccount,
+    (account, key_id): (&ServiceAccount, Option<&str>),
     most_seconds: i64,
 ) -> Result<AccessToken, ApiError> {
     let subject =
         Subject { user: Some(account.id), project: Some(account.project_id), org: Some(account.org_id) };
-    let ttl = policies::resolve(conn, PolicyKey::ServiceAccountTokenTtlSeconds, subject).await?;
-    let seconds = ttl.value.as_i64().unwrap_or(most_seconds).min(most_seconds);
+    let ttl = policies::whole_number(conn, PolicyKey::ServiceAccountTokenTtlSeconds, subject).await?;
+    let seconds = ttl.min(most_seconds);
     let bearer = Bearer {
         subject: account.id,
         actor_type: ActorType::ServiceAccount,
         org_id: Some(account.org_id),
         project_id: Some(account.project_id),
         scope: account.keys().names().join(" "),
+        key_id: key_id.map(str::to_owned),
         lifetime: TimeDelta::seconds(seconds),
     };
     let minted = state.keys.minter.mint(bearer).map_err(|fault| ApiError::internal(&fault))?;

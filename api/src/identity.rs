@@ -50,7 +50,7 @@ struct Known {
 /// Who a token that was judged is about.
 enum Subject {
     User { issuer: String, subject: String, username: Option<String> },
-    ServiceAccount(Uuid),
+    ServiceAccount { id: Uuid, key_id: Option<String> },
     Node(Uuid),
 }
 
@@ -142,7 +142,9 @@ async fn judge(state: &State, token: &str) -> Result<(Subject, DateTime<Utc>), T
     if state.keys.minter.issued(token) {
         let claims = state.keys.minter.verify(token)?;
         return match claims.actor_type {
-            ActorType::ServiceAccount => Ok((Subject::ServiceAccount(claims.sub), claims.exp)),
+            ActorType::ServiceAccount => {
+                Ok((Subject::ServiceAccount { id: claims.sub, key_id: claims.key_id }, claims.exp))
+            }
             ActorType::Node => Ok((Subject::Node(claims.sub), claims.exp)),
             _ => Err(TokenFault::Invalid("nothing of its kind signs in here")),
         };
@@ -154,14 +156,15 @@ async fn judge(state: &State, token: &str) -> Result<(Subject, DateTime<Utc>), T
 
 async fn find(state: &State, subject: &Subject, context: &Context) -> Result<Standing, ApiError> {
     match subject {
-        Subject::ServiceAccount(id) => {
+        Subject::ServiceAccount { id, key_id } => {
             let mut tx = state.read().await?;
             let standing = principals::of_service_account(&mut tx, *id).await?;
             tx.rollback().await?;
             let gone = "The service account is disabled or deleted.";
             let refusal =
                 || ApiError::new(ErrorCode::TokenInvalid, gone).about(ActorType::ServiceAccount, *id);
-            standing.ok_or_else(refusal)
+            let standing = standing.ok_or_else(refusal)?;
+            Ok(Standing { key_id: key_id.clone(), ..standing })
         }
         Subject::Node(id) => {
             let mut tx = state.read().await?;

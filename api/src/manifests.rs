@@ -113,7 +113,7 @@ async fn put(mut params: Params, mut change: Mutation<ManifestBody>) -> Result<R
     };
     let location = format!("/api/v1/apps/catalog/{}/versions/{}", version.slug, version.version);
     let version = catalog::shown(&version, &change.caller);
-    let told = Change::of("version", version.id).to(&version);
+    let told = Change::of("version", version.id).owned_by(owner.0, owner.1).to(&version);
     change.commit(told, Answer::json(status, &version)?.with(header::LOCATION, location).tagged()).await
 }
 

@@ -22,6 +22,7 @@ use sha2::{Digest, Sha256};
 use sqlx::PgConnection;
 use store::audit::{self, NewEntry};
 use store::idempotency::{self, Recorded, Slot};
+use uuid::Uuid;
 
 use self::work::Work;
 use crate::body::{self, ReadBody};
@@ -47,6 +48,8 @@ struct First {
 #[derive(Default)]
 pub(crate) struct Change {
     target: String,
+    org_id: Option<Uuid>,
+    project_id: Option<Uuid>,
     before: Option<Value>,
     after: Option<Value>,
     reason: Option<String>,
@@ -56,6 +59,18 @@ impl Change {
     /// `kind:id`.
     pub(crate) fn of(kind: &str, id: impl std::fmt::Display) -> Change {
         Change { target: format!("{kind}:{id}"), ..Change::default() }
+    }
+
+    /// Whose the target is, so that its project finds the entry although the path named no project. The nil id is the
+    /// platform's own.
+    pub(crate) fn owned_by(
+        mut self,
+        org: impl Into<Option<Uuid>>,
+        project: impl Into<Option<Uuid>>,
+    ) -> Change {
+        self.org_id = org.into().filter(|org| !org.is_nil());
+        self.project_id = project.into().filter(|project| !project.is_nil());
+        self
     }
 
     pub(crate) fn from(mut self, before: &impl Serialize) -> Change {
@@ -81,15 +96,29 @@ impl<T> Mutation<T> {
     }
 
     /// Writes what the change owes and makes it true.
-    pub(crate) async fn commit(mut self, change: Change, answer: Answer) -> Result<Response, ApiError> {
-        let entry = NewEntry {
-            target: change.target,
-            before: change.before,
-            after: change.after,
-            reason: change.reason,
-            ..self.caller.entry()
-        };
-        audit::insert(&mut self.tx, &entry).await?;
+    pub(crate) async fn commit(self, change: Change, answer: Answer) -> Result<Response, ApiError> {
+        self.commit_each(vec![change], answer).await
+    }
+
+    /// The same for a change of several things, each of which has an entry of its own.
+    pub(crate) async fn commit_each(
+        mut self,
+        changes: Vec<Change>,
+        answer: Answer,
+    ) -> Result<Response, ApiError> {
+        for change in changes {
+            let asked = self.caller.entry();
+            let entry = NewEntry {
+                org_id: asked.org_id.or(change.org_id),
+                project_id: asked.project_id.or(change.project_id),
+                target: change.target,
+                before: change.before,
+                after: change.after,
+                reason: change.reason,
+                ..asked
+            };
+            audit::insert(&mut self.tx, &entry).await?;
+        }
         self.settle(answer).await
     }
 

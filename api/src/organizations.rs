@@ -84,7 +84,8 @@ async fn make(mut change: Mutation<NewOrganization>) -> Result<Response, ApiErro
     let made = organizations::insert(&mut change.tx, Uuid::now_v7(), slug, name).await?;
     let made = shown(made);
     let answer = Answer::created(format!("{ADMIN}/organizations/{}", made.id), &made)?.tagged();
-    change.commit(Change::of("organization", made.id).to(&made), answer).await
+    let told = Change::of("organization", made.id).owned_by(made.id, None::<Uuid>).to(&made);
+    change.commit(told, answer).await
 }
 
 async fn rename(
@@ -101,7 +102,11 @@ async fn rename(
         None => before.clone(),
     };
     let reason = change.body.reason.take();
-    let told = Change::of("organization", after.id).from(&before).to(&after).because(reason);
+    let told = Change::of("organization", after.id)
+        .owned_by(after.id, None::<Uuid>)
+        .from(&before)
+        .to(&after)
+        .because(reason);
     change.commit(told, Answer::ok(&after)?.tagged()).await
 }
 

@@ -84,7 +84,8 @@ async fn set(
     let after = shown(after).ok_or_else(missing)?;
     let reason = change.body.reason.take();
     let target = format!("{}/{scope_id}/{key}", layer.as_str());
-    let mut told = Change::of("policy", target).to(&after).because(reason);
+    let (org, project) = owner(&mut change.tx, layer, scope_id).await?;
+    let mut told = Change::of("policy", target).owned_by(org, project).to(&after).because(reason);
     if let Some(before) = &before {
         told = told.from(before);
     }
@@ -105,6 +106,19 @@ async fn subject(conn: &mut PgConnection, layer: PolicyLayer, text: &str) -> Res
         PolicyLayer::User => users::find(conn, id).await?.is_some(),
     };
     Ok(exists.then_some(id))
+}
+
+/// The organization and the project that a value is for.
+async fn owner(
+    conn: &mut PgConnection,
+    layer: PolicyLayer,
+    id: Uuid,
+) -> sqlx::Result<(Option<Uuid>, Option<Uuid>)> {
+    Ok(match layer {
+        PolicyLayer::Global | PolicyLayer::User => (None, None),
+        PolicyLayer::Org => (Some(id), None),
+        PolicyLayer::Project => (projects::org_of(conn, id).await?, Some(id)),
+    })
 }
 
 /// A key or layer that only a newer release knows is not shown.

@@ -86,7 +86,8 @@ async fn make(mut change: Mutation<NewProject>) -> Result<Response, ApiError> {
     let name = display_name.as_deref().unwrap_or(slug);
     let made = shown(projects::insert(&mut change.tx, Uuid::now_v7(), *org_id, slug, name).await?);
     let answer = Answer::created(format!("{ADMIN}/projects/{}", made.id), &made)?.tagged();
-    change.commit(Change::of("project", made.id).to(&made), answer).await
+    let told = Change::of("project", made.id).owned_by(made.org_id, made.id).to(&made);
+    change.commit(told, answer).await
 }
 
 async fn rename(id: Id, if_match: IfMatch, mut change: Mutation<ProjectPatch>) -> Result<Response, ApiError> {
@@ -99,7 +100,11 @@ async fn rename(id: Id, if_match: IfMatch, mut change: Mutation<ProjectPatch>) -
         None => before.clone(),
     };
     let reason = change.body.reason.take();
-    let told = Change::of("project", after.id).from(&before).to(&after).because(reason);
+    let told = Change::of("project", after.id)
+        .owned_by(after.org_id, after.id)
+        .from(&before)
+        .to(&after)
+        .because(reason);
     change.commit(told, Answer::ok(&after)?.tagged()).await
 }
 

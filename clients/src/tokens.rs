@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{ActorType, Secret};
-use jsonwebtoken::jwk::JwkSet;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -24,6 +23,8 @@ pub struct Bearer {
     pub project_id: Option<Uuid>,
     /// Permission keys, separated by spaces.
     pub scope: String,
+    /// The registered key that its holder proved to have, where it was one.
+    pub key_id: Option<String>,
     pub lifetime: TimeDelta,
 }
 
@@ -37,6 +38,8 @@ pub struct TokenClaims {
     pub org_id: Option<Uuid>,
     pub project_id: Option<Uuid>,
     pub scope: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_id: Option<String>,
     pub jti: Uuid,
     #[serde(with = "chrono::serde::ts_seconds")]
     pub iat: DateTime<Utc>,
@@ -83,6 +86,7 @@ impl Minter {
             org_id: bearer.org_id,
             project_id: bearer.project_id,
             scope: bearer.scope,
+            key_id: bearer.key_id,
             jti: Uuid::now_v7(),
             iat: now,
             exp: now + bearer.lifetime,
@@ -101,11 +105,6 @@ impl Minter {
         let audiences = std::slice::from_ref(&self.audience);
         let terms = Terms { issuer: &self.issuer, audiences, now: self.clock.now() };
         accepted(token, &header, &key, &terms).map(|(_, claims)| claims)
-    }
-
-    /// The keys that others may check our tokens by.
-    pub fn public_keys(&self) -> JwkSet {
-        self.keys.public()
     }
 }
 

@@ -143,6 +143,26 @@ impl PolicyKey {
         TABLE[self as usize].bounds.to_string()
     }
 
+    /// A value of this key as a whole number. What cannot be read as one counts as the default, never as zero.
+    pub fn whole_number(self, value: &Value) -> i64 {
+        value.as_i64().or_else(|| self.default_value().as_i64()).unwrap_or_default()
+    }
+
+    /// A value of this key as a number. What cannot be read as one counts as the default.
+    pub fn number(self, value: &Value) -> f64 {
+        value.as_f64().or_else(|| self.default_value().as_f64()).unwrap_or_default()
+    }
+
+    /// A value of this key as yes or no. What cannot be read was meant to say something, so it counts as the denial where the
+    /// key has one, and else as the default.
+    pub fn flag(self, value: &Value) -> bool {
+        let unreadable = || match TABLE[self as usize].combine {
+            Combine::Denies(word) => word,
+            Combine::MostSpecific => self.default_value().as_bool().unwrap_or_default(),
+        };
+        value.as_bool().unwrap_or_else(unreadable)
+    }
+
     /// The value that holds, and the layer it comes from; `None` is the default.
     pub fn resolve<'a>(self, set: impl IntoIterator<Item = (PolicyLayer, &'a Value)>) -> Resolved {
         let mut layers: Vec<(PolicyLayer, &Value)> = set.into_iter().collect();
@@ -260,6 +280,20 @@ mod tests {
         assert_eq!(private, Resolved { value: json!(false), layer: Some(Org) });
         let allowed = PolicyKey::AllowPrivateAddresses.resolve([(Project, &yes)]);
         assert_eq!(allowed.value, json!(true), "a default is no denial");
+    }
+
+    #[test]
+    fn what_cannot_be_read_loosens_nothing() {
+        for unreadable in [json!("yes"), json!(null), json!([1])] {
+            assert_eq!(PolicyKey::RetireGraceSeconds.whole_number(&unreadable), 7 * DAY);
+            assert_eq!(PolicyKey::CanaryMinSamples.whole_number(&unreadable), 20);
+            assert!((PolicyKey::CanaryMaxFailureRate.number(&unreadable) - 0.1).abs() < f64::EPSILON);
+            assert!(PolicyKey::SignatureRequired.flag(&unreadable), "signatures are required");
+            assert!(!PolicyKey::AllowPrivateAddresses.flag(&unreadable));
+            assert!(PolicyKey::RelaunchMissing.flag(&unreadable), "no denial: its default");
+        }
+        assert!(!PolicyKey::SignatureRequired.flag(&json!(false)));
+        assert_eq!(PolicyKey::RetireGraceSeconds.whole_number(&json!(0)), 0);
     }
 
     #[test]

@@ -107,17 +107,6 @@ pub async fn of(
     .await
 }
 
-/// The instances that run this artifact, move to it or may return to it; at most `limit`, by id.
-pub async fn instances_using(conn: &mut PgConnection, artifact: Uuid, limit: i64) -> sqlx::Result<Vec<Uuid>> {
-    sqlx::query_scalar!(
-        "select distinct instance_id from app_instance_artifacts where artifact_id = $1 order by instance_id limit $2",
-        artifact,
-        limit
-    )
-    .fetch_all(conn)
-    .await
-}
-
 /// The digests of what instances on a node run, move to or may return to.
 pub async fn digests_on(conn: &mut PgConnection, node: Uuid) -> sqlx::Result<Vec<String>> {
     sqlx::query_scalar!(

@@ -118,10 +118,7 @@ pub async fn of(conn: &mut PgConnection, version: &AppVersion) -> sqlx::Result<S
 pub async fn tolerance(conn: &mut PgConnection, version: &AppVersion) -> sqlx::Result<Tolerance> {
     let (org, project) = version.owner();
     let owner = Subject { org: Some(org), project: Some(project), user: None };
-    let rate = policies::resolve(conn, PolicyKey::CanaryMaxFailureRate, owner).await?.value;
-    let samples = policies::resolve(conn, PolicyKey::CanaryMinSamples, owner).await?.value;
-    Ok(Tolerance {
-        max_failure_rate: rate.as_f64().unwrap_or_default(),
-        min_samples: samples.as_u64().and_then(|number| u32::try_from(number).ok()).unwrap_or_default(),
-    })
+    let max_failure_rate = policies::number(conn, PolicyKey::CanaryMaxFailureRate, owner).await?;
+    let samples = policies::whole_number(conn, PolicyKey::CanaryMinSamples, owner).await?;
+    Ok(Tolerance { max_failure_rate, min_samples: u32::try_from(samples).unwrap_or(u32::MAX) })
 }

@@ -107,6 +107,15 @@ pub async fn resolve(conn: &mut PgConnection, key: PolicyKey, subject: Subject) 
 
 /// The value of a key that is a whole number, for somebody somewhere.
 pub async fn whole_number(conn: &mut PgConnection, key: PolicyKey, subject: Subject) -> sqlx::Result<i64> {
-    let resolved = resolve(conn, key, subject).await?;
-    Ok(resolved.value.as_i64().or_else(|| key.default_value().as_i64()).unwrap_or_default())
+    Ok(key.whole_number(&resolve(conn, key, subject).await?.value))
+}
+
+/// The value of a key that is any number, for somebody somewhere.
+pub async fn number(conn: &mut PgConnection, key: PolicyKey, subject: Subject) -> sqlx::Result<f64> {
+    Ok(key.number(&resolve(conn, key, subject).await?.value))
+}
+
+/// The value of a key that is yes or no, for somebody somewhere.
+pub async fn flag(conn: &mut PgConnection, key: PolicyKey, subject: Subject) -> sqlx::Result<bool> {
+    Ok(key.flag(&resolve(conn, key, subject).await?.value))
 }

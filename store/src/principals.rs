@@ -20,6 +20,8 @@ pub struct Standing {
     pub requests_per_minute: u32,
     /// The app instance whose own identity this is.
     pub instance: Option<Uuid>,
+    /// The registered key that the caller's token was made with; only the token says so.
+    pub key_id: Option<String>,
     pub version: i64,
 }
 
@@ -44,7 +46,8 @@ pub async fn of_user(conn: &mut PgConnection, issuer: &str, subject: &str) -> sq
     let requests_per_minute = requests_per_minute(conn, subject).await?;
     let platform_role = Some(user.platform_role);
     let (name, instance) = (user.username, None);
-    Ok(Some(Standing { principal, name, platform_role, requests_per_minute, instance, version }))
+    let key_id = None;
+    Ok(Some(Standing { principal, name, platform_role, requests_per_minute, instance, key_id, version }))
 }
 
 /// What a person may do now, known by their id: for what they were given and hold only as long as they may.
@@ -85,7 +88,8 @@ pub async fn of_service_account(conn: &mut PgConnection, id: Uuid) -> sqlx::Resu
     let subject = Subject { user: Some(id), project: scope.project(), org: scope.org() };
     let requests_per_minute = requests_per_minute(conn, subject).await?;
     let (name, platform_role, instance) = (account.name, None, account.instance);
-    Ok(Some(Standing { principal, name, platform_role, requests_per_minute, instance, version }))
+    let key_id = None;
+    Ok(Some(Standing { principal, name, platform_role, requests_per_minute, instance, key_id, version }))
 }
 
 /// A node that has enrolled. It holds no keys: its routes ask who it is, not what it may do elsewhere.
@@ -98,12 +102,13 @@ pub async fn of_node(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<S
     let principal = Principal { id, actor_type: ActorType::Node, grants: Vec::new() };
     let requests_per_minute = requests_per_minute(conn, Subject::default()).await?;
     let (platform_role, instance) = (None, None);
-    Ok(Some(Standing { principal, name, platform_role, requests_per_minute, instance, version }))
+    let key_id = None;
+    Ok(Some(Standing { principal, name, platform_role, requests_per_minute, instance, key_id, version }))
 }
 
 async fn requests_per_minute(conn: &mut PgConnection, subject: Subject) -> sqlx::Result<u32> {
-    let limit = policies::resolve(conn, PolicyKey::ApiRequestsPerMinute, subject).await?;
-    Ok(limit.value.as_u64().and_then(|limit| u32::try_from(limit).ok()).unwrap_or(u32::MAX))
+    let limit = policies::whole_number(conn, PolicyKey::ApiRequestsPerMinute, subject).await?;
+    Ok(u32::try_from(limit).unwrap_or(u32::MAX))
 }
 
 async fn memberships(conn: &mut PgConnection, user: Uuid) -> sqlx::Result<Vec<Grant>> {

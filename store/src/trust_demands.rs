@@ -8,10 +8,22 @@ use crate::app_artifacts::AppArtifact;
 use crate::policies::{self, Subject};
 use crate::signing_keys;
 
+/// What an artifact of somebody must come with.
+#[derive(Clone, Copy, Debug)]
+pub struct Required {
+    pub signature: bool,
+    pub provenance: bool,
+}
+
+pub async fn required(conn: &mut PgConnection, of: Subject) -> sqlx::Result<Required> {
+    let signature = policies::flag(conn, PolicyKey::SignatureRequired, of).await?;
+    let provenance = policies::flag(conn, PolicyKey::ProvenanceRequired, of).await?;
+    Ok(Required { signature, provenance })
+}
+
 pub async fn of(conn: &mut PgConnection, artifact: &AppArtifact) -> sqlx::Result<TrustDemands> {
-    let subject = Subject { org: Some(artifact.org_id), project: Some(artifact.project_id), user: None };
-    let signature = policies::resolve(conn, PolicyKey::SignatureRequired, subject).await?.value;
-    let provenance = policies::resolve(conn, PolicyKey::ProvenanceRequired, subject).await?.value;
+    let subject = artifact.policy_subject();
+    let Required { signature, provenance } = required(conn, subject).await?;
     let sources = policies::resolve(conn, PolicyKey::SourceAllowlist, subject).await?.value;
     let keys = signing_keys::live(conn, artifact.project_id).await?;
     let signing_key_id = sqlx::query_scalar!(
@@ -22,8 +34,8 @@ pub async fn of(conn: &mut PgConnection, artifact: &AppArtifact) -> sqlx::Result
     .await?
     .flatten();
     Ok(TrustDemands {
-        signature: signature.as_bool().unwrap_or_default(),
-        provenance: provenance.as_bool().unwrap_or_default(),
+        signature,
+        provenance,
         keys: keys.into_iter().map(|key| (key.id, key.public_key)).collect(),
         signing_key_id,
         builders: builders_among(&sources),

@@ -54,6 +54,25 @@ async fn an_intent_leads_to_a_push_and_the_push_to_an_artifact() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_demand_that_cannot_be_read_is_one_that_holds() {
+    let yard = Yard::new().await;
+    sqlx::query(
+        "insert into policies (layer, scope_id, key, value, updated_by)
+         select 'global', '00000000-0000-0000-0000-000000000000', key, '\"yes\"', gen_random_uuid()
+         from unnest(array['artifact.signature_required', 'artifact.provenance_required']) key",
+    )
+    .execute(&yard.story.pool)
+    .await
+    .unwrap();
+    let intent = yard.http.acting("publisher").post(&project(INTENTS), wanted()).await.with(201);
+    let required = (&intent["signature_required"], &intent["provenance_required"]);
+    assert_eq!(required, (&json!(true), &json!(true)), "{intent:#}");
+    let told = yard.http.acting("viewer").get("/api/v1/apps/registry").await.with(200);
+    assert_eq!(told["signature_required"], true);
+    yard.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn only_the_owner_of_an_app_gets_intents_for_it() {
     let yard = Yard::new().await;
     let next_door = format!("/api/v1/projects/{}{INTENTS}", crate::support::realm::NEXT_DOOR);

@@ -135,10 +135,9 @@ impl Story {
         let token = self.keep("an enrolment token", &made["enrolment_token"]);
         let key = Key::generate();
         self.secrets.keep_pem("a node's key", key.private_key_pem().unwrap().expose());
-        let body = enrolment(&token, &key);
         let nobody = http.bearing("");
-        let enrolled = nobody.post("/internal/v1/nodes/enroll", body.clone()).await.with(200);
-        self.refused(nobody.post("/internal/v1/nodes/enroll", body).await);
+        let enrolled = nobody.post("/internal/v1/nodes/enroll", enrolment(&token, &key)).await.with(200);
+        self.refused(nobody.post("/internal/v1/nodes/enroll", enrolment(&token, &Key::generate())).await);
         let node = enrolled["node_id"].as_str().unwrap().parse().unwrap();
         let answer = Node::token(http, node, &key).await.with(200);
         self.keep("a node's token", &answer["access_token"]);

@@ -12,15 +12,15 @@ use axum::response::Response;
 use clients::blobs::{Blobs, SignedUpload};
 use domain::artifact::{Lifecycle, Trust};
 use domain::manifest::ArtifactKind;
-use domain::{Digest, ErrorCode, PolicyKey, artifact};
+use domain::{Digest, ErrorCode, artifact};
 use rand::Rng;
 use rand::distr::Alphanumeric;
 use sha2::{Digest as _, Sha256};
 use sqlx::PgConnection;
 use store::app_artifacts::{self, Slot};
-use store::policies::{self, Subject};
+use store::policies::Subject;
 use store::publish_intents::{self, Destination, NewIntent};
-use store::{projects, signing_keys, version_artifacts};
+use store::{projects, signing_keys, trust_demands, version_artifacts};
 use uuid::Uuid;
 
 use super::{Problems, credential, place, require_owner};
@@ -249,7 +249,8 @@ async fn kept(
         Some(open) => open,
         None => publish_intents::insert(conn, &new).await?,
     };
-    let (signature_required, provenance_required) = required(conn, asker.place).await?;
+    let of = Subject { org: Some(org_id), project: Some(project_id), user: None };
+    let required = trust_demands::required(conn, of).await?;
     Ok(PublishIntent {
         id: intent.id,
         slot: ArtifactSlot {
@@ -269,10 +270,10 @@ async fn kept(
         upload_headers: None,
         source_uri: intent.source_uri,
         max_bytes: intent.max_bytes,
-        signature_required,
+        signature_required: required.signature,
         signature_scheme: SIGNATURE_SCHEME.to_owned(),
         signing_key_id: intent.signing_key_id,
-        provenance_required,
+        provenance_required: required.provenance,
         expected_digest: intent.expected_digest,
         expires_at: intent.expires_at,
         secret_already_delivered: false,
@@ -287,14 +288,6 @@ fn slot(asked: &NewPublishIntent) -> Slot<'_> {
         variant: asked.variant.as_deref(),
         kind: asked.artifact_kind,
     }
-}
-
-/// Whether a signature, and whether provenance.
-async fn required(conn: &mut PgConnection, (org, project): (Uuid, Uuid)) -> Result<(bool, bool), ApiError> {
-    let subject = Subject { org: Some(org), project: Some(project), user: None };
-    let signature = policies::resolve(conn, PolicyKey::SignatureRequired, subject).await?.value;
-    let provenance = policies::resolve(conn, PolicyKey::ProvenanceRequired, subject).await?.value;
-    Ok((signature.as_bool().unwrap_or_default(), provenance.as_bool().unwrap_or_default()))
 }
 
 /// A hint for people. Versions may hold a `+`, which tags may not.

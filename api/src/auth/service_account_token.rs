@@ -45,7 +45,7 @@ async fn token(
     let mut entry = entry(&context, ACTION, asked.service_account_id, known.as_ref());
     match prove(&state, &mut tx, known.as_ref(), &asked.key_id, &proof).await {
         Ok(account) => {
-            let token = issue(&state, &mut tx, account, i64::MAX).await?;
+            let token = issue(&state, &mut tx, (account, Some(asked.key_id.as_str())), i64::MAX).await?;
             entry.after = Some(serde_json::json!({ "key_id": asked.key_id, "expires_at": token.expires_at }));
             audit::insert(&mut tx, &entry).await?;
             tx.commit().await?;

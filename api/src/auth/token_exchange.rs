@@ -127,7 +127,7 @@ async fn mint(
         deny(state, context, Some(trust), trust.id, &refusal).await?;
         return Err(refusal);
     };
-    let mut token = issue(state, &mut tx, &account, LONGEST_EXCHANGED).await?;
+    let mut token = issue(state, &mut tx, (&account, None), LONGEST_EXCHANGED).await?;
     token.issued_token_type = Some(ACCESS_TOKEN.to_owned());
     let mut entry = entry(context, ACTION, account.id, Some(&account));
     entry.after = Some(json!({

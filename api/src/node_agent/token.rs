@@ -59,6 +59,7 @@ async fn issue(
         org_id: None,
         project_id: None,
         scope: String::new(),
+        key_id: None,
         lifetime: LIFETIME,
     };
     let minted = state.keys.minter.mint(bearer).map_err(|fault| ApiError::internal(&fault))?;

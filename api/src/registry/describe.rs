@@ -21,7 +21,8 @@ async fn show(Shared(state): Shared<State>, params: Params) -> Result<Json<Regis
     let host = state.depot()?.registry.host.clone();
     let mut tx = state.read().await?;
     // What holds everywhere; a project or organization may ask for more.
-    let signed = policies::resolve(&mut tx, PolicyKey::SignatureRequired, Subject::default()).await?;
+    let signature_required =
+        policies::flag(&mut tx, PolicyKey::SignatureRequired, Subject::default()).await?;
     tx.rollback().await?;
     Ok(Json(RegistryInfo {
         registry_host: host,
@@ -31,6 +32,6 @@ async fn show(Shared(state): Shared<State>, params: Params) -> Result<Json<Regis
         digest_only: true,
         private_repositories_enabled: true,
         visibility_classes: ["platform", "tenant", "project"].map(str::to_owned).to_vec(),
-        signature_required: signed.value.as_bool().unwrap_or_default(),
+        signature_required,
     }))
 }

@@ -60,6 +60,7 @@ async fn let_in(mut request: extract::Request, next: Next) -> Response {
         platform_role,
         requests_per_minute: 1,
         instance: None,
+        key_id: None,
         version: 1,
     });
     let context = request.extensions().get::<Context>().cloned().unwrap();
@@ -273,6 +274,7 @@ async fn without_a_database_callers_are_told_to_come_back() {
         org_id: None,
         project_id: None,
         scope: String::new(),
+        key_id: None,
         lifetime: TimeDelta::minutes(1),
     };
     let token = state.keys.minter.mint(bearer).unwrap().access_token;

@@ -97,6 +97,10 @@ async fn decide<T>(
     // The tag is that of the whole submission, as it is read one by one.
     let tag = etag::of(&detail(&mut change.tx, after.clone()).await?)?;
     let (before, after) = (shown(before), shown(after));
-    let told = Change::of("submission", after.id).from(&before).to(&after).because(reason);
+    let told = Change::of("submission", after.id)
+        .owned_by(after.org_id, after.project_id)
+        .from(&before)
+        .to(&after)
+        .because(reason);
     change.commit(told, Answer::ok(&after)?.with(header::ETAG, tag)).await
 }

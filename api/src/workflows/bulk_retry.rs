@@ -5,8 +5,9 @@ use api_types::{BulkRetry, BulkRetryFilter, BulkRetryReport, BulkVerdict, Verdic
 use axum::extract::State as Shared;
 use axum::response::{IntoResponse, Response};
 use domain::{ErrorCode, Scope};
-use engine::inspect::{RunFilter, runs};
+use engine::inspect::{RunFilter, RunView, runs};
 use engine::{Asker, RunState};
+use serde_json::json;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -35,6 +36,7 @@ async fn retry_many(
     let asker = change.caller.asker(change.body.reason.clone());
     let scope = change.caller.scope;
     let (chosen, more) = wanted.choose(&mut change.tx, limit).await?;
+    let before = as_they_are(&mut change.tx, &chosen).await?;
     let mut results = Vec::with_capacity(chosen.len());
     for id in chosen {
         results.push(retry_one(&state, &mut change.tx, scope, id, &asker).await?);
@@ -47,8 +49,8 @@ async fn retry_many(
         return Ok(Json(BulkRetryReport { dry_run, results, more }).into_response());
     }
     let report = BulkRetryReport { dry_run, results, more };
-    let told = Change::of("workflows", "many").to(&report).because(asker.reason);
-    let answer = change.commit(told, Answer::ok(&report)?).await?;
+    let told = told(&before, &report.results, asker.reason.as_deref());
+    let answer = change.commit_each(told, Answer::ok(&report)?).await?;
     state.engine.wake();
     Ok(answer)
 }
@@ -87,6 +89,28 @@ impl<'a> Wanted<'a> {
         ids.truncate(limit);
         Ok((ids, more))
     }
+}
+
+async fn as_they_are(conn: &mut PgConnection, chosen: &[Uuid]) -> sqlx::Result<Vec<RunView>> {
+    let filter = RunFilter { ids: Some(chosen.to_vec()), limit: chosen.len() as i64, ..RunFilter::default() };
+    runs(conn, &filter).await
+}
+
+/// One entry of the audit log for each run that is retried, under its own project. What was refused did not change.
+fn told(before: &[RunView], results: &[BulkVerdict], reason: Option<&str>) -> Vec<Change> {
+    let of_one = |result: &BulkVerdict| {
+        let now = result.workflow.as_ref()?;
+        let told = Change::of("workflow", now.id)
+            .to(&json!({ "id": now.id, "status": now.status }))
+            .because(reason.map(str::to_owned));
+        Some(match before.iter().find(|run| run.id == result.id) {
+            Some(run) => told
+                .from(&json!({ "id": run.id, "status": present::status(run.state) }))
+                .owned_by(run.org_id, run.project_id),
+            None => told,
+        })
+    };
+    results.iter().filter_map(of_one).collect()
 }
 
 fn says_which(filter: &BulkRetryFilter) -> bool {

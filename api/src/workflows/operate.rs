@@ -129,6 +129,7 @@ async fn operate<B: Asked>(
     let asked = verb.ask(&state.engine, &mut change.tx, id, &asker, force).await?;
     let run = find(&mut change.tx, scope, asked.id).await?;
     let told = Change::of("workflow", asked.id)
+        .owned_by(run.org_id, run.project_id)
         .from(&json!({ "id": id, "status": present::status(before) }))
         .to(&json!({ "id": asked.id, "status": present::status(run.state) }))
         .because(reason);

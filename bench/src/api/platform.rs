@@ -109,6 +109,7 @@ impl Platform {
             org_id: None,
             project_id: None,
             scope: String::new(),
+            key_id: None,
             lifetime: TimeDelta::hours(1),
         };
         let minted = self.minter.mint(bearer).map_err(unfit)?;
@@ -179,6 +180,7 @@ pub async fn settle(pool: &PgPool, role: ProjectRole) -> Result<Bearer, Failure>
         org_id: Some(org),
         project_id: Some(project),
         scope: keys.names().join(" "),
+        key_id: None,
         lifetime: TimeDelta::hours(1),
     })
 }

@@ -65,6 +65,7 @@ impl Own {
             org_id: Some(Uuid::now_v7()),
             project_id: Some(Uuid::now_v7()),
             scope: ProjectRole::Operator.keys().names().join(" "),
+            key_id: None,
             lifetime: TimeDelta::hours(1),
         };
         let token = minter.mint(bearer).map_err(unfit)?.access_token.expose().clone();

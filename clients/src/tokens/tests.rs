@@ -1,3 +1,5 @@
+//! The platform's own tokens: they say what they were made for, end in time, outlive the change of keys, and cannot be forged.
+
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use serde_json::json;
 
@@ -28,6 +30,7 @@ fn bearer() -> Bearer {
         org_id: Some(Uuid::now_v7()),
         project_id: Some(Uuid::now_v7()),
         scope: "apps.instance.read workflows.read".to_owned(),
+        key_id: Some("its-key".to_owned()),
         lifetime: TimeDelta::seconds(900),
     }
 }

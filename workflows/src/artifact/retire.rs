@@ -75,8 +75,8 @@ impl Action for RetireArtifact {
         by: Requester,
     ) -> Result<Withdrawal, Refused> {
         let subject = artifact.policy_subject();
-        let kept = policies::resolve(conn, PolicyKey::RetireGraceSeconds, subject).await?.value;
-        let keep_seconds = kept.as_u64().unwrap_or_default();
+        let kept = policies::whole_number(conn, PolicyKey::RetireGraceSeconds, subject).await?;
+        let keep_seconds = u64::try_from(kept).unwrap_or_default();
         let grace_seconds = match input.when {
             When::Unused => keep_seconds,
             When::Now => {

@@ -85,7 +85,10 @@ impl Action for RetireVersion {
             When::Now => {
                 let references = version_references::of(conn, &version.slug, &version.version).await?;
                 if !references.is_empty() {
-                    let refused = Refused::no(ErrorCode::VersionInUse, in_use(version, &references));
+                    let refused = Refused::no(
+                        ErrorCode::VersionInUse,
+                        in_use(&version.slug, &version.version, &references),
+                    );
                     return Err(refused.with("references", json!(references)));
                 }
                 0
@@ -96,11 +99,14 @@ impl Action for RetireVersion {
     }
 }
 
-fn in_use(version: &AppVersion, references: &[Reference]) -> String {
+fn in_use(slug: &str, version: &str, references: &[Reference]) -> String {
     let names: Vec<String> = references.iter().take(5).map(|one| one.app_instance_id.to_string()).collect();
     let more = if references.len() > names.len() { " and more" } else { "" };
-    let (count, names) = (references.len(), names.join(", "));
-    format!("{count} instances use {} {}: {names}{more}.", version.slug, version.version)
+    let names = names.join(", ");
+    match references.len() {
+        1 => format!("An instance uses {slug} {version}: {names}."),
+        count => format!("{count} instances use {slug} {version}: {names}{more}."),
+    }
 }
 
 /// Nobody could deploy what never left staging, so nobody needs time to move away from it.
@@ -110,8 +116,8 @@ async fn grace(conn: &mut PgConnection, version: &AppVersion) -> sqlx::Result<u6
     }
     let (org, project) = version.owner();
     let owner = Subject { org: Some(org), project: Some(project), user: None };
-    let seconds = policies::resolve(conn, PolicyKey::RetireGraceSeconds, owner).await?.value;
-    Ok(seconds.as_u64().unwrap_or_default())
+    let seconds = policies::whole_number(conn, PolicyKey::RetireGraceSeconds, owner).await?;
+    Ok(u64::try_from(seconds).unwrap_or_default())
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -166,7 +172,10 @@ async fn deprecate(conn: &mut PgConnection, asked: Retirement, told: Told) -> Re
     if asked.when == When::Now {
         let references = version_references::of(conn, &version.slug, &version.version).await?;
         if !references.is_empty() {
-            return Err(Fault::terminal(ErrorCode::VersionInUse.as_str(), in_use(&version, &references)));
+            return Err(Fault::terminal(
+                ErrorCode::VersionInUse.as_str(),
+                in_use(&version.slug, &version.version, &references),
+            ));
         }
     }
     if VersionAction::Retire.leads(version.status) == Some(VersionStatus::Deprecated) {
@@ -206,4 +215,26 @@ async fn advance(
     };
     let moved = Moved { action: VersionAction::Retire, to: status, canary: None };
     tell(conn, version, &moved, &asked.by, told).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_uses_a_version_is_counted_as_people_count() {
+        let using = |count: u128| -> Vec<Reference> {
+            let one = |number| Reference {
+                app_instance_id: Uuid::from_u128(number),
+                project_id: Uuid::nil(),
+                display_name: "notebook".to_owned(),
+                status: "running".to_owned(),
+            };
+            (1..=count).map(one).collect()
+        };
+        let said = in_use("hello", "1.0.0", &using(1));
+        assert_eq!(said, format!("An instance uses hello 1.0.0: {}.", Uuid::from_u128(1)));
+        let said = in_use("hello", "1.0.0", &using(6));
+        assert!(said.starts_with("6 instances use hello 1.0.0: ") && said.ends_with(" and more."), "{said}");
+    }
 }
