@@ -7,6 +7,7 @@ mod enrolment;
 mod gpus;
 mod images;
 mod imposed;
+mod probes;
 mod reserve;
 mod signers;
 mod tasks;

@@ -2,6 +2,7 @@
 //! the engine does, the loops go on.
 
 mod beat;
+mod places;
 mod reserve;
 mod settings;
 mod take;
@@ -14,11 +15,12 @@ use std::time::Duration;
 
 use node_protocol::{Key, Keyring};
 use rand::Rng;
-use tokio::sync::{Mutex as Turn, Semaphore};
+use tokio::sync::Mutex as Turn;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::places::Places;
 use crate::drivers::{Driver, DriverFault};
 use crate::hands::Hands;
 use crate::home::{Home, HomeFault};
@@ -65,6 +67,7 @@ struct Inner<D> {
     journal: Journal,
     keyring: Mutex<Keyring>,
     hands: Hands,
+    places: Places,
     settings: Settings,
     now: Now,
 }
@@ -84,6 +87,7 @@ impl<D: Driver> Agent<D> {
         let platform = Platform::new(identity, key.clone(), Arc::clone(&now))?;
         let (driver, keyring, hands) = (Arc::new(driver), Mutex::new(keyring), Hands::default());
         let (watch, meter, looks) = (Watch::default(), Meter::default(), Turn::default());
+        let places = Places::new(&settings);
         let inner = Inner {
             driver,
             home,
@@ -98,6 +102,7 @@ impl<D: Driver> Agent<D> {
             journal,
             keyring,
             hands,
+            places,
             settings,
             now,
         };
@@ -137,18 +142,18 @@ impl<D: Driver> Agent<D> {
 
 impl<D: Driver> Inner<D> {
     async fn poll(self: &Arc<Self>) {
-        let (tasks, slots) = (TaskTracker::new(), Arc::new(Semaphore::new(self.settings.at_once)));
+        let tasks = TaskTracker::new();
         let mut trouble = 0;
         self.tell_what_is_untold().await;
         loop {
-            let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
+            let Some(room) = self.places.one_more().await else { return };
             match self.platform.next(self.settings.poll).await {
                 Ok(Some(signed)) => {
                     trouble = 0;
                     let agent = Arc::clone(self);
                     tasks.spawn(async move {
                         agent.take(signed).await;
-                        drop(slot);
+                        drop(room);
                     });
                 }
                 Ok(None) => {

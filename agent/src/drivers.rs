@@ -36,7 +36,7 @@ impl DriverFault {
     }
 }
 
-/// What a launch tells while it is under way, and what it is told: how far its pull is, and that a removal overtook it.
+/// What a task tells while it is under way, and what it is told: how far its pull is, and that a removal overtook it.
 #[derive(Debug)]
 pub struct Told {
     pulled: watch::Sender<(u64, u64)>,
@@ -54,10 +54,10 @@ impl Told {
         self.pulled.send_replace((done, total));
     }
 
-    /// Ends when a removal came that makes the launch pointless. Listen where nothing of the engine's is half done.
+    /// Ends when a removal came that makes the task pointless. Listen where nothing of the engine's is half done.
     pub async fn overtaken(&self) -> DriverFault {
         self.overtaken.cancelled().await;
-        DriverFault::new(StatusReason::TaskRejected, "a removal came before the workload was started")
+        DriverFault::new(StatusReason::TaskRejected, "a removal came before the task was done")
     }
 }
 

@@ -1,6 +1,7 @@
 //! Asking a workload from outside, on the loopback port it is bound to, so the image needs no tools: whether it serves, and
 //! whether it answers its version's own tests.
 
+use std::future::Future;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -17,12 +18,16 @@ const EAGER: Duration = Duration::from_millis(10);
 const MOST_READ: usize = 1024 * 1024;
 
 /// Asks until it serves. Answers how often it took, or `None` when the grace period is over.
-pub(crate) async fn until_healthy(probe: &Probe, port: u16) -> Option<u32> {
+pub(crate) async fn until_healthy<F, S>(probe: &Probe, asks: F) -> Option<u32>
+where
+    F: Fn() -> S,
+    S: Future<Output = bool>,
+{
     let deadline = Instant::now() + Duration::from_secs(u64::from(probe.grace_seconds));
     let most = Duration::from_secs(u64::from(probe.interval_seconds.max(1)));
     let mut pause = EAGER;
     for tries in 1.. {
-        if serves(probe, port).await {
+        if asks().await {
             return Some(tries);
         }
         if Instant::now() + pause > deadline {

@@ -7,8 +7,10 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use domain::{Digest, Secret};
 use node_protocol::{Key, KeyFault, Keyring};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
@@ -45,7 +47,30 @@ pub struct Identity {
     /// has an engine.
     #[serde(default = "docker")]
     pub driver: String,
+    /// Of the token that made it this node. Not kept by a node that enrolled before this was.
+    #[serde(default)]
+    pub token_digest: Option<Digest>,
 }
+
+impl Identity {
+    /// Whether this token made it this node, so that there is nothing to enrol.
+    pub fn came_by(&self, token: &Secret<String>) -> bool {
+        self.token_digest.as_ref() == Some(&digest_of(token))
+    }
+}
+
+pub(crate) fn digest_of(token: &Secret<String>) -> Digest {
+    Digest::from_sha256(Sha256::digest(token.expose()).into())
+}
+
+/// A key that is none of the node's yet, and the token that it is to be registered with.
+#[derive(Serialize, Deserialize)]
+struct Newcomer {
+    token_digest: Digest,
+    private_key_pem: String,
+}
+
+const NEWCOMER: &str = "newcomer.json";
 
 fn docker() -> String {
     "docker".to_owned()
@@ -110,23 +135,48 @@ impl Home {
         self.read("keyring.json")
     }
 
-    /// The node's key; made when it is first asked for.
+    /// The node's key.
     pub fn key(&self) -> Result<Key, HomeFault> {
         let path = self.path("key.pem");
         match fs::read_to_string(&path) {
             Ok(pem) => Ok(Key::from_pem(&pem)?),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let key = Key::generate();
-                self.write("key.pem", key.private_key_pem()?.expose().as_bytes())?;
-                Ok(key)
-            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(HomeFault::NotEnrolled),
             Err(error) => Err(HomeFault::Disk { path, error }),
         }
     }
 
-    /// The keyring first: who has an identity has signers to believe.
-    pub fn enrolled(&self, identity: &Identity, keyring: &Keyring) -> Result<(), HomeFault> {
+    /// The key to enrol with; made when it is first asked for, and the same for the same token: whoever got no answer may be
+    /// registered by now, and asks again. For the same reason another token needs another key.
+    pub fn newcomer(&self, token: &Secret<String>) -> Result<Key, HomeFault> {
+        let token_digest = digest_of(token);
+        if let Some(known) = self.read_if_there::<Newcomer>(NEWCOMER)?
+            && known.token_digest == token_digest
+        {
+            return Ok(Key::from_pem(&known.private_key_pem)?);
+        }
+        let key = Key::generate();
+        let private_key_pem = key.private_key_pem()?.expose().clone();
+        let newcomer = Newcomer { token_digest, private_key_pem };
+        self.write(NEWCOMER, &serde_json::to_vec_pretty(&newcomer).unwrap_or_default())?;
+        Ok(key)
+    }
+
+    /// The keyring first and the identity last: who has an identity has signers to believe, and the key it was registered with.
+    /// What a crash leaves unfinished is finished by enrolling again with the same token.
+    pub fn enrolled(&self, identity: &Identity, key: &Key, keyring: &Keyring) -> Result<(), HomeFault> {
         self.keep_keyring(keyring)?;
+        self.write("key.pem", key.private_key_pem()?.expose().as_bytes())?;
+        self.keep_identity(identity)?;
+        let path = self.path(NEWCOMER);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(HomeFault::Disk { path, error })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub fn keep_identity(&self, identity: &Identity) -> Result<(), HomeFault> {
         self.write("identity.json", &serde_json::to_vec_pretty(identity).unwrap_or_default())
     }
 
@@ -175,5 +225,30 @@ impl Home {
             File::open(&self.folder)?.sync_all()
         };
         written().map_err(|error| HomeFault::Disk { path: path.clone(), error })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_newcomer_has_one_key_for_one_token() {
+        let folder = std::env::temp_dir().join(format!("gpuaas-home-{}", Uuid::now_v7()));
+        let home = Home::at(&folder).unwrap();
+        let [token, other] = ["enrol-1", "enrol-2"].map(|token| Secret::new(token.to_owned()));
+        let key = home.newcomer(&token).unwrap();
+        assert_eq!(home.newcomer(&token).unwrap().id(), key.id(), "asked again, it is who it was");
+        assert!(matches!(home.key(), Err(HomeFault::NotEnrolled)), "it is no node yet");
+        assert_ne!(home.newcomer(&other).unwrap().id(), key.id());
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn an_identity_of_an_earlier_release_came_by_no_token() {
+        let kept = r#"{ "node_id": "01970000-0000-7000-8000-000000000001", "name": "gpu-1", "platform": "p", "issuer": "i" }"#;
+        let identity: Identity = serde_json::from_str(kept).unwrap();
+        assert_eq!((identity.driver.as_str(), &identity.token_digest), ("docker", &None));
+        assert!(!identity.came_by(&Secret::new(String::new())));
     }
 }

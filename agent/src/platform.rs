@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
-use crate::home::Identity;
+use crate::home::{Identity, digest_of};
 
 /// Where wall time comes from: assertions and expiry are judged by it.
 pub type Now = Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>;
@@ -148,7 +148,7 @@ pub struct Newcomer<'a> {
     pub inventory: &'a Inventory,
 }
 
-/// Uses the one-time token up and registers the node's own key.
+/// Registers the node's own key with its one-time token. Whoever gets no answer asks again with the same key.
 pub async fn enrol(
     platform: &str,
     token: &Secret<String>,
@@ -166,7 +166,8 @@ pub async fn enrol(
     let enrolled: Enrolled = read(send(request).await?).await?;
     let (node_id, name) = (enrolled.node_id, enrolled.name.clone());
     let (issuer, driver) = (enrolled.issuer.clone(), node.driver.to_owned());
-    let identity = Identity { node_id, name, platform, issuer, driver };
+    let token_digest = Some(digest_of(token));
+    let identity = Identity { node_id, name, platform, issuer, driver, token_digest };
     Ok((identity, enrolled))
 }
 

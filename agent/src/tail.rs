@@ -43,12 +43,6 @@ impl Tail {
     pub fn into_parts(self) -> (Vec<LogLine>, bool) {
         (self.lines.into(), self.truncated)
     }
-
-    /// For a sentence to a person.
-    pub fn in_words(&self) -> String {
-        let texts: Vec<&str> = self.lines.iter().map(|line| line.text.as_str()).collect();
-        texts.join(" | ")
-    }
 }
 
 #[cfg(test)]

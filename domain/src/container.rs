@@ -12,6 +12,8 @@ pub const PORTS: &str = "gpuaas.ports";
 pub const DIGEST: &str = "gpuaas.digest";
 /// How it is asked whether it serves, as JSON: an agent that starts anew goes on asking.
 pub const PROBE: &str = "gpuaas.probe";
+/// The files it was given, as JSON: a host that was started anew has lost them.
+pub const FILES: &str = "gpuaas.files";
 
 /// Nobody, whatever the image says.
 pub const USER: &str = "65534:65534";

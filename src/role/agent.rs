@@ -35,7 +35,7 @@ const KEEP_DAYS: u64 = KEEP_IMAGES.as_secs() / DAY;
 pub struct AgentArgs {
     #[command(subcommand)]
     command: Option<AgentCommand>,
-    /// Register this machine with a one-time token first; `-` reads the token from standard input
+    /// Register this machine with a one-time token first, unless it was by this very token; `-` reads it from standard input
     #[arg(long, value_name = "TOKEN", requires = "platform")]
     enroll: Option<String>,
     /// Where the platform is reached; remembered once the machine has enrolled
@@ -96,9 +96,13 @@ pub async fn run(args: &AgentArgs, settings: Vec<OsString>, format: Format) -> R
     // Before anything is written: another may be at work here.
     let alone = home.supervise().map_err(Failure::conflict)?;
     if let (Some(token), Some(platform)) = (&args.enroll, &args.platform) {
-        let (driver, token) = (choose(args.driver, docker).await?, read_token(token)?);
-        let name = register(&home, platform, &token, &args.address, driver.name(), 0).await?;
-        info!(node = name, driver = driver.name(), "enrolled");
+        let token = read_token(token)?;
+        // A service manager starts it by the same line again and again.
+        if !home.identity().is_ok_and(|identity| identity.came_by(&token)) {
+            let driver = choose(args.driver, docker).await?;
+            let name = register(&home, platform, &token, &args.address, driver.name(), 0).await?;
+            info!(node = name, driver = driver.name(), "enrolled");
+        }
     }
     // Whatever a start again would not help with is said here, by the process that somebody looks at.
     args.driver.enrolled(&home.identity().map_err(Failure::usage)?.driver)?;
@@ -149,7 +153,7 @@ fn count_ahead(given: &str) -> Result<usize, String> {
     count.ok_or_else(|| format!("must be a number from 0 to {MOST_SPARE_NETWORKS}"))
 }
 
-/// Registers this machine's own key; answers the node's name.
+/// Registers a key that this machine makes for it; answers the node's name.
 pub async fn register(
     home: &Home,
     platform: &str,
@@ -158,12 +162,12 @@ pub async fn register(
     driver: &str,
     simulated_gpus: u32,
 ) -> Result<String, Failure> {
-    let key = home.key().map_err(Failure::usage)?;
+    let key = home.newcomer(token).map_err(Failure::usage)?;
     let inventory = detect_inventory(simulated_gpus).await;
     let agent_version = env!("CARGO_PKG_VERSION");
     let newcomer = Newcomer { key: &key, address, driver, agent_version, inventory: &inventory };
     let (identity, enrolled) = enrol(platform, token, &newcomer).await.map_err(Failure::server)?;
-    home.enrolled(&identity, &enrolled.keyring).map_err(Failure::usage)?;
+    home.enrolled(&identity, &key, &enrolled.keyring).map_err(Failure::usage)?;
     Ok(identity.name)
 }
 

@@ -110,7 +110,7 @@ pub struct Enrolment<'a> {
     pub inventory: &'a Value,
 }
 
-/// Uses the token up and registers the key. `None` when the token is unknown, used or too old.
+/// Registers the key, which uses the token up. `None` when the token is unknown, used or too old.
 pub async fn enrol(
     conn: &mut PgConnection,
     enrolment_hash: &[u8],
@@ -118,9 +118,8 @@ pub async fn enrol(
 ) -> sqlx::Result<Option<Node>> {
     sqlx::query_as!(
         Node,
-        "update nodes set status = 'active', enrolment_hash = null, enrolment_expires_at = null, key_id = $2, public_key = $3,
-                address = $4, driver = $5, agent_version = $6, inventory = $7, enrolled_at = engine.now(),
-                last_seen_at = engine.now(), updated_at = engine.now()
+        "update nodes set status = 'active', key_id = $2, public_key = $3, address = $4, driver = $5, agent_version = $6,
+                inventory = $7, enrolled_at = engine.now(), last_seen_at = engine.now(), updated_at = engine.now()
          where enrolment_hash = $1 and enrolment_expires_at > engine.now() and status = 'enrolling'
          returning id, name, status, drained, address, driver, agent_version, inventory, key_id, last_seen_at, report_sequence,
                 report, created_by, created_at, updated_at, enrolled_at",
@@ -131,6 +130,25 @@ pub async fn enrol(
         node.driver,
         node.agent_version,
         node.inventory
+    )
+    .fetch_optional(conn)
+    .await
+}
+
+/// The node that the token was used up for, if it was with this very key: its answer may have gone astray. For as long as the
+/// token would be good.
+pub async fn enrolled_with(
+    conn: &mut PgConnection,
+    enrolment_hash: &[u8],
+    key_id: &str,
+) -> sqlx::Result<Option<Node>> {
+    sqlx::query_as!(
+        Node,
+        "select id, name, status, drained, address, driver, agent_version, inventory, key_id, last_seen_at, report_sequence,
+                report, created_by, created_at, updated_at, enrolled_at
+         from nodes where enrolment_hash = $1 and enrolment_expires_at > engine.now() and key_id = $2",
+        enrolment_hash,
+        key_id
     )
     .fetch_optional(conn)
     .await

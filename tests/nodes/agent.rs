@@ -9,8 +9,8 @@ use agent::{
 use domain::StatusReason;
 use engine::RunState;
 use node_protocol::{
-    Evidence, Generations, HealthProbe, OciLaunch, Outcome, Output, Probe, ProbeKind, PublicKey, Remove,
-    Secrets, Signed, Task,
+    ControlAction, Evidence, Generations, HealthProbe, OciLaunch, Outcome, Output, Probe, ProbeKind,
+    PublicKey, Remove, Secrets, Signed, Task,
 };
 use serde_json::Value;
 use sqlx::PgPool;
@@ -215,7 +215,7 @@ async fn an_agent_is_not_started_with_another_driver_than_it_enrolled_with() {
     let folder = RunningAgent::enrol(&line.http, &line.door, "gpu-1", &driver).await.kill().await;
     let home = Home::at(&folder).unwrap();
     let identity = Identity { driver: "docker".to_owned(), ..home.identity().unwrap() };
-    home.enrolled(&identity, &home.keyring().unwrap()).unwrap();
+    home.keep_identity(&identity).unwrap();
     let opened = Agent::open(home, driver, Settings::new("test"), std::sync::Arc::new(chrono::Utc::now));
     let fault = opened.err().expect("it would swear that nothing runs here");
     assert!(fault.to_string().contains("`docker`") && fault.to_string().contains("`simulated`"), "{fault}");
@@ -249,6 +249,30 @@ async fn files_without_a_container_go_with_the_instance() {
     driver.remove(instance, Generations::Only(1), false).await.unwrap();
     assert_eq!(driver.leftovers(instance).await.unwrap().len(), 2, "only those that were meant");
     driver.remove(instance, Generations::UpTo(1), true).await.unwrap();
+    assert_eq!(driver.leftovers(instance).await.unwrap(), Vec::<String>::new());
+}
+
+/// What is in a host's memory is gone when it is started anew; the container is not.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_container_has_its_files_again_after_its_host_lost_them() {
+    let engine = Engine::start().await;
+    let driver = Docker::connect(&engine.host()).await.unwrap();
+    let (told, _) = Told::new(CancellationToken::new());
+    let mut workload = engine.stage.workload(Uuid::now_v7(), 1);
+    let (instance, name) = (workload.instance_id, workload.container_name());
+    workload.files = [("packages.json".to_owned(), r#"["numpy"]"#.to_owned())].into();
+    driver.network(Uuid::nil(), &workload).await.unwrap();
+    driver.launch(&workload, &Secrets::default(), &told).await.unwrap();
+    let folder = std::path::Path::new("/dev/shm/gpuaas").join(&name);
+    for action in [ControlAction::Start, ControlAction::Restart] {
+        driver.control(instance, 1, ControlAction::Stop).await.unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        driver.control(instance, 1, action).await.unwrap();
+        let read = ["exec", &name, "/bin/busybox", "cat", "/run/gpuaas/packages.json"];
+        assert_eq!(engine.docker(&read).unwrap(), r#"["numpy"]"#, "{action:?}");
+    }
+    driver.remove(instance, Generations::UpTo(1), true).await.unwrap();
+    assert!(!folder.exists(), "its files went with it");
     assert_eq!(driver.leftovers(instance).await.unwrap(), Vec::<String>::new());
 }
 
@@ -293,8 +317,8 @@ async fn a_real_container_is_launched_serves_and_is_taken_away_without_a_trace()
     assert!(matches!(outcome, Outcome::Succeeded { output: Output::Healthy { .. } }), "{outcome:?}");
     let url = format!("http://127.0.0.1:{}/index.html", members[0].ports["http"]);
     assert_eq!(reqwest::get(&url).await.unwrap().text().await.unwrap(), "welcome");
-    let said = driver.logs(instance, "main", 10, None).await.unwrap().in_words();
-    assert!(said.contains("response:200"), "{said}");
+    let (said, _) = driver.logs(instance, "main", 10, None).await.unwrap().into_parts();
+    assert!(said.iter().any(|line| line.text.contains("response:200")), "{said:?}");
     confined(&engine, &members[0].container_id);
     let outcome = line.done(agent.id, &removal(instance, 2), 2).await;
     evidence(&outcome);

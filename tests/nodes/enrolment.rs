@@ -1,9 +1,14 @@
 //! A node registers its own key once and speaks for itself alone from then on.
 
-use node_protocol::{Key, Keyring, Signed, assert_identity};
-use serde_json::json;
+use agent::{Home, Newcomer, enrol};
+use node_protocol::{Inventory, Key, Keyring, Signed, assert_identity};
+use serde_json::{Value, json};
 
+use super::update::clock_of;
+use crate::artifacts::yard::Yard;
 use crate::http::{Http, admin};
+use crate::support::agent::{Door, token};
+use crate::support::machine::Machine;
 use crate::support::node::{Node, enrolment};
 use crate::support::realm::PLATFORM;
 use crate::support::story::Story;
@@ -28,6 +33,101 @@ async fn an_enrolment_token_registers_one_key_once() {
     assert_eq!((&node["status"], &node["driver"]), (&json!("active"), &json!("simulated")));
     assert_eq!(node["inventory"]["gpus"].as_array().unwrap().len(), 8);
     story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_enrolment_whose_answer_was_lost_is_answered_again_and_nothing_changes() {
+    let story = Story::new().await;
+    let http = Http::over(&story).await;
+    let made = http.post(&admin("/nodes"), json!({ "name": "gpu-1" })).await.with(201);
+    let (token, key, nobody) = (made["enrolment_token"].as_str().unwrap(), Key::generate(), http.bearing(""));
+    let first = nobody.post(ENROLL, enrolment(token, &key)).await.with(200);
+    let node = admin(&format!("/nodes/{}", made["id"].as_str().unwrap()));
+    http.post(&format!("{node}/drain"), json!({})).await.with(200);
+    let before = http.get(&node).await.with(200);
+    let again = nobody.post(ENROLL, enrolment(token, &key)).await.with(200);
+    assert_eq!((&again["node_id"], &again["keyring"]), (&first["node_id"], &first["keyring"]));
+    nobody.post(ENROLL, enrolment(token, &Key::generate())).await.with(401);
+    let after = http.get(&node).await.with(200);
+    assert_eq!((&after, &after["status"]), (&before, &json!("drained")));
+    let told = "select count(*) from audit where action = 'enroll_node' and actor_type = 'node'";
+    let told: i64 = sqlx::query_scalar(told).fetch_one(&story.pool).await.unwrap();
+    assert_eq!(told, 1, "it enrolled once");
+    story.advance(std::time::Duration::from_secs(24 * 3600 + 1)).await;
+    nobody.post(ENROLL, enrolment(token, &key)).await.with(401);
+    story.end().await;
+}
+
+/// The way between the two is cut at the worst moment.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_machine_that_heard_no_answer_asks_again_and_is_the_node() {
+    let story = Story::new().await;
+    let http = Http::over(&story).await;
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let (door, token) = (Door::open(&http).await, token(&http, "gpu-1").await);
+    let folder = std::env::temp_dir().join(format!("gpuaas-agent-{}", uuid::Uuid::now_v7()));
+    let home = Home::at(&folder).unwrap();
+    let inventory = Inventory { cpu_cores: 8, memory_gib: 64, gpus: vec![], machine: None };
+    let ask = async || {
+        let key = home.newcomer(&token).unwrap();
+        let driver = "simulated";
+        let node =
+            Newcomer { key: &key, address: "127.0.0.1", driver, agent_version: "t", inventory: &inventory };
+        (enrol(&door.url, &token, &node).await, key)
+    };
+    door.lose_answers();
+    assert!(ask().await.0.is_err());
+    door.cut(false);
+    let (answered, key) = ask().await;
+    let (identity, enrolled) = answered.unwrap();
+    home.enrolled(&identity, &key, &enrolled.keyring).unwrap();
+    assert_eq!(home.key().unwrap().id(), enrolled.key_id);
+    assert!(home.identity().unwrap().came_by(&token));
+    std::fs::remove_dir_all(&folder).unwrap();
+    story.end().await;
+}
+
+/// What a machine is: the node, and the key that the platform knows it by.
+async fn who(yard: &Yard, machine: &Machine) -> (Value, Option<String>) {
+    let known = sqlx::query_scalar("select key_id from nodes where id = $1").bind(machine.id);
+    let known: Option<String> = known.fetch_one(&yard.story.pool).await.unwrap();
+    let key = Home::at(&machine.home("")).unwrap().key().unwrap();
+    assert_eq!(known, Some(key.id()), "{}", machine.said());
+    let identity = machine.read("identity.json").unwrap();
+    assert_eq!((&identity["node_id"], machine.read("newcomer.json")), (&json!(machine.id), None));
+    (identity, known)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_machine_started_again_with_its_enrolment_line_goes_on_as_the_node_it_is() {
+    let yard = Yard::new().await;
+    let clock = clock_of(&yard);
+    let mut machine = Machine::start(&yard, 60).await;
+    let before = who(&yard, &machine).await;
+    assert!(machine.stop().success());
+    let last = machine.sequence(&yard).await;
+    machine.enrol_again();
+    machine.reports(&yard, last).await;
+    assert_eq!(who(&yard, &machine).await, before);
+    assert!(machine.stop().success());
+    clock.abort();
+    yard.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_machine_that_enrols_anew_is_another_node() {
+    let yard = Yard::new().await;
+    let clock = clock_of(&yard);
+    let mut machine = Machine::start(&yard, 60).await;
+    let (first, before) = (machine.id, who(&yard, &machine).await);
+    assert!(machine.stop().success());
+    machine.enrol_anew(&yard, "gpu-2").await;
+    machine.reports(&yard, 0).await;
+    let after = who(&yard, &machine).await;
+    assert_ne!((machine.id, &after.1), (first, &before.1));
+    assert!(machine.stop().success());
+    clock.abort();
+    yard.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

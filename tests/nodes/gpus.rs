@@ -40,8 +40,7 @@ async fn a_node_tells_how_busy_its_gpus_are() {
     let platform = Platform::new().await;
     let driver = Simulated::new().with_gpus(3);
     let (agent, allocation) = platform.node("gpu-1", &driver, 3).await;
-    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 2).await;
-    platform.succeeds(run).await;
+    let id = platform.deployed(allocation, &profile(PORT, 30), 2).await;
     let told = "select report -> 'gpus' @> '[{ \"index\": 1, \"busy_percent\": 50 }, { \"index\": 2, \"busy_percent\": 0 }]'
         and $2::text[] is not null from nodes where id = $1";
     platform.story.until_true("the node tells of its GPUs", told, agent.id, &[]).await;

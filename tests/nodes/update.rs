@@ -24,7 +24,7 @@ use crate::support::process::signal;
 use crate::support::realm;
 
 /// The platform believes what is said within a minute, and processes go by the machine's clock.
-fn clock_of(yard: &Yard) -> JoinHandle<()> {
+pub(super) fn clock_of(yard: &Yard) -> JoinHandle<()> {
     let clock = yard.http.realm.clock.clone();
     tokio::spawn(async move {
         loop {
@@ -201,6 +201,21 @@ async fn an_agent_that_is_part_of_another_process_is_not_updated_alone() {
     assert!(message.contains("part of another process, such as gpuaas dev"), "{message}");
     assert!(!agent.folder.join("releases").exists(), "nothing was downloaded");
     agent.end().await;
+    yard.end().await;
+}
+
+/// The node that took it is silent, so that its lease runs out.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_update_that_was_cancelled_is_not_handed_out_again() {
+    let yard = Yard::new().await;
+    let node = Node::enrol(&yard.http, "gpu-1").await;
+    release(&yard, "1.2.0", script("exit 0")).await;
+    let run = asks(&yard, node.id, "1.2.0").await;
+    assert_eq!(node.takes("10s").await.kind, "agent.self_update");
+    yard.http.post(&admin(&format!("/workflows/{run}/cancel")), json!({})).await.with(202);
+    assert_eq!(yard.story.ends(run).await, RunState::Cancelled);
+    yard.story.advance(Duration::from_secs(61)).await;
+    assert!(node.next("0s").await.is_none(), "it would become what nobody asks for any more");
     yard.end().await;
 }
 

@@ -109,7 +109,7 @@ impl RunningAgent {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = std::env::temp_dir().join(format!("gpuaas-agent-{}", Uuid::now_v7()));
         let home = Home::at(&folder).expect("a folder");
-        let key = home.key().expect("a key");
+        let key = home.newcomer(token).expect("a key");
         let gpus = (0..8).map(|index| Gpu {
             index,
             sku: "H100-80GB".into(),
@@ -129,7 +129,7 @@ impl RunningAgent {
             inventory: &inventory,
         };
         let (identity, enrolled) = enrol(url, token, &newcomer).await.expect("an enrolment");
-        home.enrolled(&identity, &enrolled.keyring).expect("an identity");
+        home.enrolled(&identity, &key, &enrolled.keyring).expect("an identity");
         RunningAgent::on(folder, driver, now)
     }
 

@@ -18,23 +18,21 @@ pub struct Machine {
     pub id: Uuid,
     folder: Folder,
     words: Vec<String>,
+    /// What is said besides, to enrol.
+    enrols: Vec<String>,
     child: Child,
 }
 
 impl Machine {
     /// Enrolled, and with so many seconds for a program that is tried.
     pub async fn start(yard: &Yard, trial_seconds: u64) -> Machine {
-        let made = yard.http.post(&admin("/nodes"), json!({ "name": "gpu-1" })).await.with(201);
-        let id = made["id"].as_str().and_then(|id| id.parse().ok()).expect("an id");
-        let token = made["enrolment_token"].as_str().expect("a token");
+        let (id, enrols) = newcomer(yard, "gpu-1").await;
         let folder = Folder::new();
         let (home, seconds) = (folder.0.join("agent").display().to_string(), trial_seconds.to_string());
         let words = ["agent", "--data-dir", &home, "--driver", "simulated", "--trial-seconds", &seconds];
         let words = words.map(str::to_owned).to_vec();
-        let platform = format!("http://{}", yard.address);
-        let enrols = ["--enroll", token, "--platform", &platform].map(str::to_owned);
         let child = spawn(&folder, &[&words[..], &enrols].concat());
-        let machine = Machine { id, folder, words, child };
+        let machine = Machine { id, folder, words, enrols, child };
         machine.reports(yard, 0).await;
         machine
     }
@@ -90,6 +88,17 @@ impl Machine {
         self.child = spawn(&self.folder, &self.words);
     }
 
+    /// By the line that enrolled it.
+    pub fn enrol_again(&mut self) {
+        self.child = spawn(&self.folder, &[&self.words[..], &self.enrols].concat());
+    }
+
+    /// By a line that makes it another node.
+    pub async fn enrol_anew(&mut self, yard: &Yard, name: &str) {
+        (self.id, self.enrols) = newcomer(yard, name).await;
+        self.enrol_again();
+    }
+
     /// Another one on the same folder, to its end.
     pub fn second(&self) -> (ExitStatus, String) {
         let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
@@ -113,6 +122,15 @@ impl Drop for Machine {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A node that nobody is yet, and what a machine says to be it.
+async fn newcomer(yard: &Yard, name: &str) -> (Uuid, Vec<String>) {
+    let made = yard.http.post(&admin("/nodes"), json!({ "name": name })).await.with(201);
+    let id = made["id"].as_str().and_then(|id| id.parse().ok()).expect("an id");
+    let token = made["enrolment_token"].as_str().expect("a token");
+    let platform = format!("http://{}", yard.address);
+    (id, ["--enroll", token, "--platform", &platform].map(str::to_owned).to_vec())
 }
 
 fn spawn(folder: &Folder, words: &[String]) -> Child {

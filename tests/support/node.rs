@@ -2,7 +2,9 @@
 //! real agent adds (a journal, a driver) is not here.
 
 use axum::http::Method;
-use node_protocol::{Envelope, Key, Keyring, Launched, Outcome, Output, Signed, Task, assert_identity};
+use node_protocol::{
+    Envelope, Evidence, Key, Keyring, Launched, Outcome, Output, Signed, Task, assert_identity,
+};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -75,6 +77,29 @@ impl Node {
         };
         let output = Output::Launched { members: vec![launched] };
         self.answers(&task, &Outcome::Succeeded { output }).await.with(200);
+    }
+
+    /// What an agent finds after it did the removal, all of it.
+    pub fn finds(&self, task: &Envelope) -> Evidence {
+        let Ok(Task::OciRemove(remove)) = Task::read(&task.kind, &task.input) else {
+            panic!("no removal but {}", task.kind)
+        };
+        Evidence {
+            node_id: self.id,
+            instance_id: remove.instance_id,
+            task_id: task.task_id,
+            generations: remove.generations,
+            driver: "simulated".into(),
+            removed: vec![],
+            remaining: vec![],
+            observed_at: self.http.realm.now(),
+        }
+    }
+
+    /// That the removal was done, as the evidence says.
+    pub fn swears(&self, evidence: &Evidence) -> Outcome {
+        let evidence = Signed::sign(evidence, &self.key).expect("a signature");
+        Outcome::Succeeded { output: Output::Removed { evidence } }
     }
 
     pub async fn beats(&self, sequence: i64, workloads: Value) -> Answer {

@@ -202,6 +202,13 @@ impl Platform {
         self.deploy_version(allocation, &number, gpus).await
     }
 
+    /// The same, once it runs.
+    pub async fn deployed(&self, allocation: Uuid, profile: &Value, gpus: u32) -> Uuid {
+        let (id, run) = self.deploy(allocation, profile, gpus).await;
+        self.succeeds(run).await;
+        id
+    }
+
     /// Asks for an action and waits for what becomes of it.
     pub async fn act(&self, id: Uuid, verb: &str, body: Value) -> Value {
         let path = project(&format!("/app-instances/{id}/{verb}?wait=60s"));

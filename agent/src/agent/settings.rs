@@ -18,8 +18,12 @@ pub struct Settings {
     pub longest_pause: Duration,
     /// Reports come at least this often, whatever the platform asks for.
     pub longest_beat: Duration,
-    /// So many tasks are done at once.
+    /// So many tasks of a kind are done at once: launches, other changes, and looks.
     pub at_once: usize,
+    /// So many tasks are fetched and not done yet. Each tells that it goes on, and of the 600 requests that a node may make within
+    /// a minute heartbeats need some: 16 launches that pull tell 12 times, the other 112 tasks keep a lease of a minute with 3,
+    /// which makes 528.
+    pub in_hand: usize,
     /// The program that runs, where a supervisor can start another in its place.
     pub program: Option<PathBuf>,
     /// The list of this machine's accounts.
@@ -40,6 +44,7 @@ impl Settings {
             longest_pause: Duration::from_secs(15),
             longest_beat: Duration::from_secs(60),
             at_once: 16,
+            in_hand: 128,
             program: None,
             people: PathBuf::from("/etc/passwd"),
             keep_images: KEEP_IMAGES,

@@ -1,3 +1,6 @@
+//! Whose block it is, and that no other line, owner, mode or link is touched: on real files in a folder of the story's own, because
+//! what counts is what stands on the disk afterwards.
+
 use std::ffi::OsString;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 

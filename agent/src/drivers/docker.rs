@@ -1,6 +1,7 @@
 //! The Docker driver. A container runs by digest, without privileges, capabilities or host paths, within limits, on a
 //! network of its instance alone, reachable on the node's loopback address only.
 
+mod control;
 mod create;
 mod logs;
 mod look;
@@ -21,7 +22,6 @@ use bollard::errors::Error;
 use bollard::models::{ContainerSummary, ContainerSummaryStateEnum, PortBinding as Binding};
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, ListContainersOptionsBuilder, RemoveImageOptions, StatsOptionsBuilder,
-    StopContainerOptionsBuilder,
 };
 use chrono::{DateTime, Utc};
 use domain::StatusReason;
@@ -172,22 +172,7 @@ impl Driver for Docker {
         generation: i64,
         action: ControlAction,
     ) -> Result<(), DriverFault> {
-        let all = self.containers(Some(instance)).await?;
-        let meant: Vec<Seen> =
-            all.iter().filter_map(seen).filter(|seen| seen.generation == generation).collect();
-        if meant.is_empty() {
-            return Err(DriverFault::new(StatusReason::Internal, "there is no such workload here"));
-        }
-        for Seen { name, .. } in meant {
-            let stop = StopContainerOptionsBuilder::default().t(STOP_SECONDS).build();
-            let done = match action {
-                ControlAction::Start => self.client.start_container(&name, None).await,
-                ControlAction::Stop => self.client.stop_container(&name, Some(stop)).await,
-                ControlAction::Restart => self.client.restart_container(&name, None).await,
-            };
-            done.map_err(|error| fault("control the container", &error))?;
-        }
-        Ok(())
+        self.act_on(instance, generation, action).await
     }
 
     async fn remove(

@@ -128,7 +128,7 @@ impl Simulated {
         self.state().given.get(&instance)?.get(name).cloned()
     }
 
-    /// Its workloads go on running and do not serve, or serve again.
+    /// Its workloads go on running, or are started, and do not serve; or serve again.
     pub fn falls_ill(&self, instance: Uuid, ill: bool) {
         let mut state = self.state();
         if ill {
@@ -308,7 +308,7 @@ impl Driver for Simulated {
         Ok(self.state().workloads.values().cloned().collect())
     }
 
-    /// Nothing listens in a simulation; being there is all there is to ask.
+    /// Nothing listens in a simulation; being there and not said to be ill is all there is to ask.
     async fn serves(&self, seen: &Seen, _: &Probe) -> bool {
         !self.state().unwell.contains(&seen.instance_id)
     }

@@ -1,3 +1,6 @@
+//! What an agent that starts again knows, and what it refuses. The disk is a file that can be cut off, filled up and broken, because
+//! that is how a machine leaves it.
+
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

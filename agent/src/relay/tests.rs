@@ -1,3 +1,6 @@
+//! The relay opens what it can and shares what it has: a network without an address, and an instance that holds on to connections,
+//! keep nobody else from the platform.
+
 use std::net::Ipv4Addr;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -22,6 +25,7 @@ fn relay() -> Relay {
         platform: "http://127.0.0.1:1".to_owned(),
         issuer: "gpuaas".to_owned(),
         driver: "docker".to_owned(),
+        token_digest: None,
     };
     Relay::new(&identity).unwrap()
 }

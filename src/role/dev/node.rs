@@ -66,7 +66,7 @@ fn follow(home: &Home, api_url: &str) -> Result<Uuid, HomeFault> {
     if identity.platform != api_url {
         identity.issuer = identity.issuer.replace(&identity.platform, api_url);
         identity.platform = api_url.to_owned();
-        home.enrolled(&identity, &home.keyring()?)?;
+        home.keep_identity(&identity)?;
     }
     Ok(identity.node_id)
 }

@@ -6,7 +6,7 @@ use bollard::models::{
     ContainerCreateBody, DeviceRequest, EndpointSettings, HostConfig, HostConfigLogConfig, Mount,
     NetworkingConfig, PortBinding, PortMap, RestartPolicy, RestartPolicyNameEnum,
 };
-use domain::container::{self, CORRELATION, DIGEST, GENERATION, INSTANCE, MEMBER, PORTS, PROBE};
+use domain::container::{self, CORRELATION, DIGEST, FILES, GENERATION, INSTANCE, MEMBER, PORTS, PROBE};
 use node_protocol::{Secrets, Workload};
 
 use super::{scratch, volumes};
@@ -42,6 +42,7 @@ fn labels(workload: &Workload) -> HashMap<String, String> {
     ]);
     let probe = workload.probe.as_ref().and_then(|probe| serde_json::to_string(probe).ok());
     labels.extend(probe.map(|probe| (PROBE.to_owned(), probe)));
+    labels.extend(scratch::kept(workload).map(|kept| (FILES.to_owned(), kept)));
     labels.extend(compose_labels(workload));
     labels
 }
