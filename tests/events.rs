@@ -3,7 +3,8 @@
 mod lifecycle;
 mod list;
 mod nats;
-mod order;
+mod newer;
+pub mod order;
 mod stream;
 mod trace;
 mod webhooks;
@@ -29,6 +30,21 @@ pub async fn sequenced(story: &Story) -> (Http, Sequencer) {
 
 fn event(subject: &str, data: &Value) -> NewEvent {
     NewEvent::of_project((DEMO, EXAMPLE), EventType::VersionStaged, subject, data, "c-events")
+}
+
+/// What a server of a newer release tells, whose types this one does not know.
+pub async fn tell_newer(pool: &PgPool, project: Uuid, subject: &str) {
+    sqlx::query(
+        "insert into outbox (id, project_id, org_id, type, subject, data, correlation_id)
+         values ($1, $2, $3, 'apps.instance.dreamt', $4, '{}', 'c-newer')",
+    )
+    .bind(Uuid::now_v7())
+    .bind(project)
+    .bind(DEMO)
+    .bind(subject)
+    .execute(pool)
+    .await
+    .unwrap();
 }
 
 /// Tells one event in a transaction of its own.

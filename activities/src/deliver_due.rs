@@ -4,7 +4,8 @@
 //!
 //! It may be repeated: what the receiver took is written down at once, and the rest is still due. A receiver knows a
 //! repetition by `webhook-id`, which is the event's own id. Only so many are delivered to at once; whoever finds no place
-//! comes again.
+//! comes again. A webhook that is changed ends the round: the next sends as it says then, and what a receiver answers that
+//! events no longer go to counts for nobody.
 
 mod places;
 mod results;
@@ -17,14 +18,16 @@ use std::time::{Duration, Instant};
 use clients::webhook::{Letter, SendFault};
 use domain::event::CloudEvent;
 use domain::webhook::{self, DisabledReason};
-use domain::{EventType, PolicyKey, Secret};
+use domain::{PolicyKey, Secret};
 use engine::{Activity, Call, Fault};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use sqlx::{PgConnection, PgTransaction};
 use store::audit::{self, NewEntry};
 use store::policies::{self, Subject};
 use store::webhook_deliveries::{self as deliveries, Delivery};
 use store::webhooks::{self, Webhook};
+use tracing::warn;
 use uuid::Uuid;
 
 use crate::Env;
@@ -69,7 +72,9 @@ impl Activity for DeliverDue {
             return Ok(Delivered { more: true, full: true, ..Delivered::NOTHING });
         };
         let (began, mut delivered) = (Instant::now(), 0);
-        let Some(round) = Round::open(env, self.webhook_id).await? else { return Ok(Delivered::NOTHING) };
+        let Some(round) = Round::open(env, call, self.webhook_id).await? else {
+            return Ok(Delivered::NOTHING);
+        };
         for (delivery, event) in &round.letters {
             if call.cancelled.is_cancelled() || began.elapsed() > ROUND {
                 break;
@@ -96,7 +101,7 @@ struct Round {
 
 impl Round {
     /// Takes up what is new and reads what is due; nothing for a webhook that is gone or disabled.
-    async fn open(env: &Env, id: Uuid) -> Result<Option<Round>, Fault> {
+    async fn open(env: &Env, call: &Call, id: Uuid) -> Result<Option<Round>, Fault> {
         let mut tx = env.pool().begin().await?;
         let Some(webhook) = webhooks::find_locked(&mut tx, id).await?.filter(Webhook::is_active) else {
             return Ok(None);
@@ -104,8 +109,11 @@ impl Round {
         if !deliveries::is_due(&mut tx, id).await? {
             return Ok(None);
         }
-        let types: Vec<EventType> = webhook.event_types.iter().filter_map(|name| name.parse().ok()).collect();
-        deliveries::take_up(&mut tx, id, webhook.project_id, types, BATCH).await?;
+        let types = webhook.event_types.clone();
+        let lost = deliveries::take_up(&mut tx, id, webhook.project_id, types, BATCH).await?;
+        if lost > 0 {
+            tell_loss(&mut tx, call, &webhook, lost).await?;
+        }
         let mut letters = Vec::new();
         for delivery in deliveries::waiting(&mut tx, id, BATCH).await? {
             let event = deliveries::event(&mut tx, webhook.project_id, &delivery).await?;
@@ -118,7 +126,7 @@ impl Round {
         Ok(Some(Round { webhook, secrets, private_allowed, letters }))
     }
 
-    /// Answers whether the receiver took it.
+    /// Answers whether the receiver took it; one that is not to have it any more is not asked.
     async fn deliver(
         &self,
         env: &Env,
@@ -133,6 +141,9 @@ impl Round {
             tx.commit().await?;
             return Ok(true);
         };
+        if !self.stands(env).await? {
+            return Ok(false);
+        }
         let body = serde_json::to_vec(event)
             .map_err(|error| Fault::needs_operator("unreadable", error.to_string()))?;
         let letter = Letter {
@@ -147,8 +158,8 @@ impl Round {
         let mut tx = env.pool().begin().await?;
         let taken = match answer {
             Ok(status @ 200..=299) => {
-                deliveries::delivered(&mut tx, delivery.id, status.into()).await?;
                 webhooks::thrives(&mut tx, self.webhook.id).await?;
+                deliveries::delivered(&mut tx, delivery.id, status.into()).await?;
                 true
             }
             answer => {
@@ -161,6 +172,15 @@ impl Round {
         Ok(taken)
     }
 
+    /// Whether events still go where this round sends them, and as it signs them.
+    async fn stands(&self, env: &Env) -> Result<bool, Fault> {
+        let mut tx = env.pool().begin().await?;
+        let unchanged = webhooks::is_unchanged(&mut tx, self.webhook.id, self.webhook.updated_at).await?;
+        tx.rollback().await?;
+        Ok(unchanged)
+    }
+
+    /// After the pause it is tried again. Where events go elsewhere by now, it is still due there as if never tried.
     async fn not_taken(
         &self,
         tx: &mut PgTransaction<'_>,
@@ -169,6 +189,9 @@ impl Round {
         answer: Result<u16, SendFault>,
     ) -> Result<(), Fault> {
         let id = self.webhook.id;
+        let Some((failures, seconds)) = webhooks::suffers(tx, id, &self.webhook.url).await? else {
+            return Ok(());
+        };
         let gone = answer == Ok(GONE);
         let pause = if gone { None } else { webhook::pause(delivery.id, delivery.attempts + 1) };
         let (status, why) = match answer {
@@ -179,7 +202,6 @@ impl Round {
             Err(fault) => (None, fault.to_string()),
         };
         deliveries::not_delivered(tx, delivery.id, status, &why, pause).await?;
-        let Some((failures, seconds)) = webhooks::suffers(tx, id).await? else { return Ok(()) };
         webhooks::rest(tx, id, webhook::rest(failures).as_secs_f64()).await?;
         if gone {
             self.disable(tx, call, DisabledReason::Gone, &why).await?;
@@ -200,23 +222,39 @@ impl Round {
             return Ok(());
         }
         let entry = NewEntry {
-            org_id: Some(self.webhook.org_id),
-            project_id: Some(self.webhook.project_id),
-            action: "disable_webhook".to_owned(),
-            target: format!("webhook:{}", self.webhook.id),
-            after: Some(serde_json::json!({ "status": "disabled", "disabled_reason": reason })),
+            after: Some(json!({ "status": "disabled", "disabled_reason": reason })),
             reason: Some(why.to_owned()),
-            correlation_id: call.correlation_id.to_string(),
-            ..NewEntry::default()
+            ..entry(call, &self.webhook, "disable_webhook")
         };
         Ok(audit::insert(conn, &entry).await?)
     }
 }
 
+/// The receiver will never have them, and must not learn that from silence.
+async fn tell_loss(conn: &mut PgConnection, call: &Call, webhook: &Webhook, lost: i64) -> Result<(), Fault> {
+    warn!(webhook_id = %webhook.id, lost, "events were no longer kept when a webhook went on");
+    let entry = NewEntry {
+        after: Some(json!({ "events_lost": lost })),
+        reason: Some("they were no longer kept when the webhook went on".to_owned()),
+        ..entry(call, webhook, "lose_webhook_events")
+    };
+    Ok(audit::insert(conn, &entry).await?)
+}
+
+fn entry(call: &Call, webhook: &Webhook, action: &str) -> NewEntry {
+    NewEntry {
+        org_id: Some(webhook.org_id),
+        project_id: Some(webhook.project_id),
+        action: action.to_owned(),
+        target: format!("webhook:{}", webhook.id),
+        correlation_id: call.correlation_id.to_string(),
+        ..NewEntry::default()
+    }
+}
+
 async fn private_allowed(conn: &mut PgConnection, webhook: &Webhook) -> Result<bool, Fault> {
     let subject = Subject { user: None, project: Some(webhook.project_id), org: Some(webhook.org_id) };
-    let resolved = policies::resolve(conn, PolicyKey::AllowPrivateAddresses, subject).await?;
-    Ok(resolved.value == serde_json::Value::Bool(true))
+    Ok(policies::flag(conn, PolicyKey::AllowPrivateAddresses, subject).await?)
 }
 
 fn opened(env: &Env, webhook: Uuid, sealed: Vec<String>) -> Result<Vec<Secret<String>>, Fault> {

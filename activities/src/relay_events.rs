@@ -1,11 +1,13 @@
 //! Passes a project's events on to the stream outside, in their order. It may be repeated and cut off anywhere: the stream
-//! says how far it got, and takes an event only after the one before it.
+//! says how far it got, and takes an event only after the one before it. A stream that was lost and made again gets everything
+//! that is kept once more, from the oldest on: who listens there may not have had it yet, and knows repetitions by their id.
 
 use std::time::{Duration, Instant};
 
 use clients::nats::{EventStream, NatsFault};
 use engine::Pool;
-use store::event_relays;
+use sqlx::PgConnection;
+use store::event_relays::{self, Reached};
 use store::outbox::{self, Filter};
 use uuid::Uuid;
 
@@ -25,9 +27,14 @@ pub enum RelayFault {
 /// Passes on the next events of a project. Answers how many, or nothing while another process does it.
 pub async fn relay(pool: &Pool, stream: &EventStream, project: Uuid) -> Result<Option<u64>, RelayFault> {
     let mut tx = pool.begin().await?;
-    let Some(position) = event_relays::hold(&mut tx, project).await? else { return Ok(None) };
+    let Some(held) = event_relays::hold(&mut tx, project).await? else { return Ok(None) };
+    let made = stream.made().await?;
     let mut place = stream.last(project).await?;
-    let from = position.max(place.event);
+    // Between the two requests it may have been made again, and a place in one stream is none in the other.
+    if stream.made().await? != made {
+        return Err(NatsFault::Away("the stream was made again meanwhile".to_owned()).into());
+    }
+    let from = noted(&mut tx, project, held, made).await?.max(place.event);
     let filter = Filter { project_id: project, after: from, limit: BATCH, ..Filter::default() };
     let events = outbox::told(&mut tx, &filter).await?;
     let (began, mut sent, mut reached) = (Instant::now(), 0, from);
@@ -45,10 +52,18 @@ pub async fn relay(pool: &Pool, stream: &EventStream, project: Uuid) -> Result<O
             break;
         }
     }
-    if reached > position {
-        event_relays::reached(&mut tx, project, reached).await?;
+    if (reached, Some(made)) != (held.position, held.stream_made) {
+        event_relays::reached(&mut tx, project, reached, made).await?;
     }
     tx.commit().await?;
     ended?;
     Ok(Some(sent))
+}
+
+/// The last event that this stream had by our own notes; what they say of another stream says nothing of this one.
+async fn noted(conn: &mut PgConnection, project: Uuid, held: Reached, made: i64) -> sqlx::Result<i64> {
+    match held.stream_made {
+        Some(other) if other != made => Ok(outbox::extent(conn, project).await?.forgotten),
+        _ => Ok(held.position),
+    }
 }

@@ -34,7 +34,7 @@ pub struct NewWebhook {
     pub event_types: Vec<EventType>,
 }
 
-/// What is left out stays as it is. One that is made active again goes on where it stopped.
+/// What is left out stays as it is. One that is made active again goes on where it stopped, or with the oldest event that is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({ "status": "active" }))]
@@ -64,11 +64,16 @@ pub struct Webhook {
     pub url: String,
     pub description: Option<String>,
     /// Empty: every type.
-    pub event_types: Vec<EventType>,
+    #[schema(value_type = Vec<EventType>)]
+    pub event_types: Vec<String>,
     pub status: WebhookStatus,
     pub disabled_reason: Option<DisabledReason>,
     /// Since when the receiver has taken nothing.
     pub failing_since: Option<DateTime<Utc>>,
+    /// How many events, wanted or not, were no longer kept when the webhook went on: events are kept for thirty days.
+    pub events_lost: i64,
+    /// When that was found last.
+    pub events_lost_at: Option<DateTime<Utc>>,
     /// Until then the secret before signs too.
     pub previous_secret_until: Option<DateTime<Utc>>,
     pub created_by: Uuid,

@@ -16,8 +16,8 @@ pub(crate) async fn serve() -> Json<&'static Value> {
     Json(DOCUMENT.get_or_init(document))
 }
 
-const ABOUT: &str = "What the platform tells the world. Events of a project come in one order without gaps, `sequence`, at \
-    least once each; `id` is the same for every delivery of an event.";
+const ABOUT: &str = "What the platform tells the world. Events of a project have one order without gaps, `sequence`, and come at \
+    least once each; `id` is the same for every delivery of an event. Types may be added.";
 
 /// What `/api/v1/asyncapi.json` serves.
 fn document() -> Value {
@@ -45,7 +45,8 @@ fn document() -> Value {
                 "address": null,
                 "title": "A project's events, sent to its webhooks",
                 "description": "One POST per event, signed as Standard Webhooks says: `webhook-id`, `webhook-timestamp`, \
-                    `webhook-signature`.",
+                    `webhook-signature`. Sent in the order of `sequence`, but one that was not taken comes again later, \
+                    after those that follow it: order by `sequence`.",
                 "messages": messages,
             },
         },

@@ -44,8 +44,8 @@ async fn held<T>(change: &mut Mutation<T>, id: Id) -> Result<table::Webhook, Api
 async fn check_url(conn: &mut PgConnection, caller: &Caller, url: &str) -> Result<(), ApiError> {
     let (org, project) = place(caller)?;
     let subject = Subject { user: None, project: Some(project), org: Some(org) };
-    let policy = policies::resolve(conn, PolicyKey::AllowPrivateAddresses, subject).await?;
-    let checked = clients::webhook::allowed(url, policy.value == serde_json::Value::Bool(true));
+    let private = policies::flag(conn, PolicyKey::AllowPrivateAddresses, subject).await?;
+    let checked = clients::webhook::allowed(url, private);
     checked.map(drop).map_err(|fault| ApiError::invalid("/url", fault.to_string()))
 }
 
@@ -61,9 +61,11 @@ fn shown(row: table::Webhook) -> Webhook {
         status: if row.is_active() { WebhookStatus::Active } else { WebhookStatus::Disabled },
         url: row.url,
         description: row.description,
-        event_types: row.event_types.iter().filter_map(|name| name.parse().ok()).collect(),
+        event_types: row.event_types,
         disabled_reason: row.disabled_reason.and_then(|reason| reason.parse().ok()),
         failing_since: row.failing_since,
+        events_lost: row.events_lost,
+        events_lost_at: row.events_lost_at,
         previous_secret_until: row.previous_secret_until,
         created_by: row.created_by,
         created_at: row.created_at,

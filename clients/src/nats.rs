@@ -102,6 +102,12 @@ impl EventStream {
         Ok(EventStream { context, stream, subject: settings.subject.clone() })
     }
 
+    /// When it was made, in nanoseconds: one that was lost and made again is another.
+    pub async fn made(&self) -> Result<i64, NatsFault> {
+        let info = self.stream.get_info().await.map_err(away)?;
+        i64::try_from(info.created.unix_timestamp_nanos()).map_err(away)
+    }
+
     /// Read from the stream itself: only it knows what became of a message that was never answered.
     pub async fn last(&self, project: Uuid) -> Result<Place, NatsFault> {
         let subject = self.subject_of(project);

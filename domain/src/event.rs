@@ -93,7 +93,7 @@ const TABLE: [Row; EventType::NodesLost as usize + 1] = {
         row(EntitlementChanged, "apps.entitlement.changed", "What a project may do with an app has changed."),
         row(LowBalance, "billing.low_balance", "A project's balance fell below its threshold."),
         row(BudgetExceeded, "billing.budget_exceeded", "A project spent more than its budget."),
-        row(LedgerPosted, "billing.ledger_posted", "Lines were added to a project's ledger."),
+        row(LedgerPosted, "billing.ledger_posted", "Lines were added to a project's ledger; `data.head_hash` seals them."),
         row(RunStuck, "workflows.run_stuck", "A run needs a person."),
         row(NodesLost, "nodes.lost", "A node has not been heard of for too long."),
     ]
@@ -114,10 +114,11 @@ impl EventType {
     }
 }
 
-/// An event about to be written; its id, place in the order and time come with the writing.
+/// An event about to be written; its id, place in the order and time come with the writing. One that is read again has its
+/// type as text, because a newer release may have written it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct NewEvent {
-    pub kind: EventType,
+pub struct NewEvent<Kind = EventType> {
+    pub kind: Kind,
     /// The nil id for what happens on the platform itself.
     pub project_id: Uuid,
     pub org_id: Option<Uuid>,
@@ -142,15 +143,15 @@ impl<'a> From<&'a str> for Thread<'a> {
     }
 }
 
-impl NewEvent {
+impl<Kind> NewEvent<Kind> {
     /// An event of a project. What cannot be written as JSON is left out: an event must never fail its change.
     pub fn of_project<'a>(
         (org_id, project_id): (Uuid, Uuid),
-        kind: EventType,
+        kind: Kind,
         subject: impl fmt::Display,
         data: &impl Serialize,
         thread: impl Into<Thread<'a>>,
-    ) -> NewEvent {
+    ) -> NewEvent<Kind> {
         let Thread { correlation_id, traceparent } = thread.into();
         NewEvent {
             kind,
@@ -165,11 +166,11 @@ impl NewEvent {
 
     /// An event of the platform itself, which belongs to no project.
     pub fn of_platform(
-        kind: EventType,
+        kind: Kind,
         subject: impl fmt::Display,
         data: &impl Serialize,
         correlation_id: &str,
-    ) -> NewEvent {
+    ) -> NewEvent<Kind> {
         let nobody = (Uuid::nil(), Uuid::nil());
         NewEvent { org_id: None, ..NewEvent::of_project(nobody, kind, subject, data, correlation_id) }
     }
@@ -189,8 +190,10 @@ pub struct CloudEvent {
     pub id: Uuid,
     /// `/projects/{id}`, or `/platform`.
     pub source: String,
+    /// As it was written: a release may pass on what only a newer one knows.
     #[serde(rename = "type")]
-    pub kind: EventType,
+    #[schema(value_type = EventType)]
+    pub kind: String,
     /// The id of the resource it is about.
     pub subject: String,
     pub time: DateTime<Utc>,
@@ -212,14 +215,14 @@ pub struct CloudEvent {
 }
 
 impl CloudEvent {
-    pub fn new(id: Uuid, time: DateTime<Utc>, event: NewEvent) -> CloudEvent {
+    pub fn new(id: Uuid, time: DateTime<Utc>, event: NewEvent<impl fmt::Display>) -> CloudEvent {
         let projectid = Some(event.project_id).filter(|project| !project.is_nil());
         CloudEvent {
             specversion: "1.0".to_owned(),
             id,
             source: projectid
                 .map_or_else(|| "/platform".to_owned(), |project| format!("/projects/{project}")),
-            kind: event.kind,
+            kind: event.kind.to_string(),
             subject: event.subject,
             time,
             datacontenttype: "application/json".to_owned(),

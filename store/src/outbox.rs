@@ -10,7 +10,6 @@ pub use number::{Numbered, number, waiting};
 pub use read::{Extent, Filter, extent, progress, told};
 
 use chrono::{DateTime, Utc};
-use domain::EventType;
 use domain::event::{CloudEvent, NewEvent, Thread};
 use serde_json::Value;
 use sqlx::PgConnection;
@@ -51,10 +50,10 @@ struct Row {
     at: DateTime<Utc>,
 }
 
-fn shown(row: Row) -> sqlx::Result<CloudEvent> {
-    let kind: EventType = row.kind.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+/// The type is passed on as it is: a newer release may have written it, and those who follow are not to wait for this one.
+fn shown(row: Row) -> CloudEvent {
     let owner = (row.org_id.unwrap_or_default(), row.project_id);
     let thread = Thread { correlation_id: &row.correlation_id, traceparent: row.traceparent.as_deref() };
-    let event = NewEvent::of_project(owner, kind, &row.subject, &row.data, thread);
-    Ok(CloudEvent::new(row.id, row.at, event).numbered(row.seq))
+    let event = NewEvent::of_project(owner, row.kind, &row.subject, &row.data, thread);
+    CloudEvent::new(row.id, row.at, event).numbered(row.seq)
 }

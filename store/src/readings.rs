@@ -2,6 +2,7 @@
 //! counts what only grows.
 
 use sqlx::PgConnection;
+use uuid::Uuid;
 
 /// A word and how many there are of it.
 #[derive(Clone, Debug)]
@@ -99,6 +100,29 @@ pub async fn webhooks(conn: &mut PgConnection) -> sqlx::Result<WebhookReading> {
     .await
 }
 
+/// A webhook whose receiver takes nothing.
+#[derive(Clone, Debug)]
+pub struct FailingWebhook {
+    pub id: Uuid,
+    pub project_id: Uuid,
+    pub seconds: f64,
+    /// Events that it has not taken up.
+    pub behind: i64,
+}
+
+/// The active ones, those first that fail the longest; no more than a page of measures should hold.
+pub async fn failing_webhooks(conn: &mut PgConnection) -> sqlx::Result<Vec<FailingWebhook>> {
+    sqlx::query_as!(
+        FailingWebhook,
+        r#"select w.id, w.project_id, greatest(extract(epoch from engine.now() - w.failing_since), 0)::float8 as "seconds!",
+                  greatest(coalesce(c.last_seq - w.position, 0), 0) as "behind!"
+           from webhooks w left join event_counters c on c.project_id = w.project_id
+           where w.status = 'active' and w.failing_since is not null order by w.failing_since limit 100"#
+    )
+    .fetch_all(conn)
+    .await
+}
+
 #[derive(Clone, Debug)]
 pub struct RelayReading {
     /// Events that were not passed on to the stream outside, and how long ago the oldest of them happened.
@@ -124,14 +148,14 @@ pub async fn relay(conn: &mut PgConnection) -> sqlx::Result<RelayReading> {
 
 #[derive(Clone, Debug)]
 pub struct RollupReading {
-    /// Windows that are over and not rated, and since when the oldest is over.
+    /// Windows that are over and not rated, but for those that were put off, and since when the oldest is over.
     pub due: i64,
     pub lag_seconds: f64,
     /// Entries of all ledgers together.
     pub ledger_entries: i64,
     /// Projects that owe something.
     pub negative_balances: i64,
-    /// Projects whose usage cannot be rated; their windows are not among those above.
+    /// Projects whose usage, or a part of it, cannot be rated; what waits for that is not among those above.
     pub set_aside: i64,
 }
 
@@ -141,8 +165,8 @@ pub async fn rollup(conn: &mut PgConnection) -> sqlx::Result<RollupReading> {
         r#"select due.windows as "due!", due.lag as "lag_seconds!", ledgers.entries as "ledger_entries!",
                   ledgers.negative as "negative_balances!", (select count(*) from unrated_projects) as "set_aside!"
            from (select count(*) as windows, coalesce(extract(epoch from engine.now() - min(window_end)), 0)::float8 as lag
-                 from open_windows o where window_end <= (select engine.now())
-                   and not exists (select from unrated_projects u where u.project_id = o.project_id)) due,
+                 from open_windows o where window_end <= (select engine.now()) and o.tries = 0
+                   and not exists (select from unrated_projects u where u.project_id = o.project_id and not u.in_part)) due,
                 (select coalesce(sum(seq), 0)::bigint as entries, count(*) filter (where balance_minor < 0) as negative
                  from ledger_heads) ledgers"#
     )

@@ -41,11 +41,13 @@ pub struct Due {
     pub project_id: Uuid,
 }
 
-/// Passes over events that a webhook does not want, so that nobody looks at them again.
+/// Passes over events that a webhook does not want, so that nobody looks at them again. Where some are no longer kept nobody
+/// knows whether it wanted them, and taking up says that they are lost.
 pub async fn pass_over(conn: &mut PgConnection) -> sqlx::Result<()> {
     sqlx::query!(
         "update webhooks w set position = c.last_seq from event_counters c
          where c.project_id = w.project_id and w.position < c.last_seq and w.status = 'active' and w.event_types <> '{}'
+           and w.position >= c.forgotten
            and not exists (select 1 from outbox o where o.project_id = w.project_id and o.seq > w.position
                and o.seq <= c.last_seq and o.type = any(w.event_types))"
     )
@@ -82,15 +84,16 @@ pub async fn is_due(conn: &mut PgConnection, webhook: Uuid) -> sqlx::Result<bool
     .await
 }
 
-/// Takes up the next events that the webhook wants. The webhook is held by the caller.
+/// Takes up the next events that the webhook wants, and notes how many are lost, because they were not kept for so long; they are
+/// answered. The webhook is held by the caller.
 pub async fn take_up(
     conn: &mut PgConnection,
     webhook: Uuid,
     project: Uuid,
-    types: Vec<domain::EventType>,
+    types: Vec<String>,
     most: i64,
-) -> sqlx::Result<()> {
-    let last = outbox::extent(conn, project).await?.last;
+) -> sqlx::Result<i64> {
+    let kept = outbox::extent(conn, project).await?;
     let position = sqlx::query_scalar!("select position from webhooks where id = $1", webhook)
         .fetch_one(&mut *conn)
         .await?;
@@ -103,7 +106,7 @@ pub async fn take_up(
             Uuid::now_v7(),
             webhook,
             event.id,
-            event.kind.as_str(),
+            event.kind,
             event.seq()
         )
         .execute(&mut *conn)
@@ -112,12 +115,23 @@ pub async fn take_up(
     let reached = match events.last() {
         Some(last) if events.len() as i64 == most => last.seq(),
         // The page ended before the limit: nothing up to `last` is left, and perhaps something newer was seen too.
-        newest => newest.map_or(last, |newest| newest.seq().max(last)),
+        newest => newest.map_or(kept.last, |newest| newest.seq().max(kept.last)),
     };
-    sqlx::query!("update webhooks set position = greatest(position, $2) where id = $1", webhook, reached)
-        .execute(conn)
-        .await
-        .map(drop)
+    // Asked once the events are read: what went since the first look is lost too, but what was read before it went is not.
+    let forgotten = outbox::extent(conn, project).await?.forgotten;
+    let unread = events.first().map_or(kept.last, |oldest| oldest.seq() - 1);
+    let lost = (forgotten.min(unread) - position).max(0);
+    sqlx::query!(
+        "update webhooks set position = greatest(position, $2), events_lost = events_lost + $3,
+                events_lost_at = case when $3 > 0 then engine.now() else events_lost_at end
+         where id = $1",
+        webhook,
+        reached,
+        lost
+    )
+    .execute(conn)
+    .await?;
+    Ok(lost)
 }
 
 /// What is to be sent now, in the order of the events.

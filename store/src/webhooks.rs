@@ -20,6 +20,8 @@ pub struct Webhook {
     /// Until then the secret before signs too.
     pub previous_secret_until: Option<DateTime<Utc>>,
     pub failing_since: Option<DateTime<Utc>>,
+    pub events_lost: i64,
+    pub events_lost_at: Option<DateTime<Utc>>,
     pub created_by: Uuid,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
@@ -55,7 +57,7 @@ pub async fn insert(conn: &mut PgConnection, new: &NewWebhook<'_>) -> sqlx::Resu
          values ($1, $2, $3, $4, $5, $6, $7, $8,
                  coalesce((select last_seq from event_counters where project_id = $3), 0))
          returning id, org_id, project_id, url, description, event_types, status, disabled_reason, previous_secret_until,
-                failing_since, created_by, created_at, updated_at",
+                failing_since, events_lost, events_lost_at, created_by, created_at, updated_at",
         new.id,
         new.org_id,
         new.project_id,
@@ -88,7 +90,7 @@ pub async fn list(conn: &mut PgConnection, project: Uuid, slice: Slice) -> sqlx:
     sqlx::query_as!(
         Webhook,
         "select id, org_id, project_id, url, description, event_types, status, disabled_reason, previous_secret_until,
-                failing_since, created_by, created_at, updated_at
+                failing_since, events_lost, events_lost_at, created_by, created_at, updated_at
          from webhooks where project_id = $1 and ($2::uuid is null or id > $2) order by id limit $3",
         project,
         slice.after,
@@ -102,7 +104,7 @@ pub async fn find(conn: &mut PgConnection, project: Uuid, id: Uuid) -> sqlx::Res
     sqlx::query_as!(
         Webhook,
         "select id, org_id, project_id, url, description, event_types, status, disabled_reason, previous_secret_until,
-                failing_since, created_by, created_at, updated_at
+                failing_since, events_lost, events_lost_at, created_by, created_at, updated_at
          from webhooks where id = $2 and project_id = $1",
         project,
         id
@@ -116,7 +118,7 @@ pub async fn find_locked(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Opti
     sqlx::query_as!(
         Webhook,
         "select id, org_id, project_id, url, description, event_types, status, disabled_reason, previous_secret_until,
-                failing_since, created_by, created_at, updated_at
+                failing_since, events_lost, events_lost_at, created_by, created_at, updated_at
          from webhooks where id = $1 for update",
         id
     )
@@ -132,7 +134,7 @@ pub async fn update(conn: &mut PgConnection, webhook: &Webhook) -> sqlx::Result<
                 failures = 0, failing_since = null, rests_until = null, updated_at = engine.now()
          where id = $1
          returning id, org_id, project_id, url, description, event_types, status, disabled_reason, previous_secret_until,
-                failing_since, created_by, created_at, updated_at",
+                failing_since, events_lost, events_lost_at, created_by, created_at, updated_at",
         webhook.id,
         webhook.url,
         webhook.description,
@@ -173,13 +175,30 @@ pub async fn thrives(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<()> {
     .map(drop)
 }
 
-/// The receiver did not take something. Answers how many tries in a row failed, and for how many seconds by now.
-pub async fn suffers(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<(i32, f64)>> {
+/// Whether the webhook still is what it was when it was read: every change, and nothing else, moves this time.
+pub async fn is_unchanged(
+    conn: &mut PgConnection,
+    id: Uuid,
+    updated_at: DateTime<Utc>,
+) -> sqlx::Result<bool> {
+    sqlx::query_scalar!(
+        r#"select exists (select 1 from webhooks where id = $1 and updated_at = $2) as "unchanged!""#,
+        id,
+        updated_at
+    )
+    .fetch_one(conn)
+    .await
+}
+
+/// The receiver at this address did not take something. Answers how many tries in a row failed, and for how many seconds by
+/// now; nothing if events go elsewhere by now, or nowhere. The webhook is held from here to the end of the transaction.
+pub async fn suffers(conn: &mut PgConnection, id: Uuid, url: &str) -> sqlx::Result<Option<(i32, f64)>> {
     let row = sqlx::query!(
         r#"update webhooks set failures = failures + 1, failing_since = coalesce(failing_since, engine.now())
-           where id = $1
+           where id = $1 and url = $2
            returning failures, extract(epoch from engine.now() - failing_since)::float8 as "seconds!""#,
-        id
+        id,
+        url
     )
     .fetch_optional(conn)
     .await?;
@@ -218,7 +237,7 @@ pub async fn rotate(conn: &mut PgConnection, id: Uuid, secret: &str, seconds: f6
                 previous_secret_until = engine.now() + make_interval(secs => $3), updated_at = engine.now()
          where id = $1
          returning id, org_id, project_id, url, description, event_types, status, disabled_reason, previous_secret_until,
-                failing_since, created_by, created_at, updated_at",
+                failing_since, events_lost, events_lost_at, created_by, created_at, updated_at",
         id,
         secret,
         seconds

@@ -29,6 +29,48 @@ async fn told(platform: &Platform, id: Uuid) -> Vec<String> {
     page["items"].as_array().unwrap().iter().map(name).collect()
 }
 
+/// Of the public form of an instance, what events tell.
+const TOLD: [&str; 18] = [
+    "id",
+    "org_id",
+    "project_id",
+    "app_slug",
+    "version",
+    "target_version",
+    "display_name",
+    "status",
+    "operating_mode",
+    "control_plane_scope",
+    "runtime_backend",
+    "tenant_boundary_mode",
+    "resources",
+    "operator_service_account_id",
+    "last_operation",
+    "correlation_id",
+    "created_at",
+    "activated_at",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_told_of_an_instance_is_what_reading_it_shows() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    let version = platform.version(&profile(PORT, 30)).await;
+    let (id, run) = platform.deploy_version(allocation, &version, 1).await;
+    platform.succeeds(run).await;
+    number_all(platform.story.engine.pool()).await.unwrap();
+    let path = project(&format!("/events?subject={id}&type=apps.instance.running"));
+    let page = platform.http.get(&path).await.with(200);
+    let data = page["items"][0]["data"].as_object().unwrap();
+    let shown = platform.http.get(&project(&format!("/app-instances/{id}"))).await.with(200);
+    for field in TOLD {
+        assert_eq!(data.get(field), shown.get(field), "{field}");
+    }
+    agent.end().await;
+    platform.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_lifecycle_is_told_as_the_contract_says() {
     let platform = Platform::new().await;

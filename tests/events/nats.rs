@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use activities::{EventStream, NatsSettings};
-use async_nats::jetstream;
+use async_nats::jetstream::{self, stream::Config};
 use clients::nats::NatsFault;
 use domain::EventType;
 use domain::event::{CloudEvent, NewEvent};
@@ -17,6 +17,7 @@ use uuid::Uuid;
 use workflows::relay::Relay;
 use workflows::sequencer::{Hints, Sequencer, number_all};
 
+use super::tell_newer;
 use crate::support::cluster::Folder;
 use crate::support::realm::DEMO;
 use crate::support::slow::short_or_slow;
@@ -51,8 +52,23 @@ impl Server {
     }
 
     async fn dies_and_returns(&mut self) {
+        self.dies();
+        self.returns().await;
+    }
+
+    async fn loses_everything(&mut self) {
+        self.dies();
+        std::fs::remove_dir_all(&self.folder.0).unwrap();
+        std::fs::create_dir(&self.folder.0).unwrap();
+        self.returns().await;
+    }
+
+    fn dies(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
+    }
+
+    async fn returns(&mut self) {
         self.process = run(&self.folder, self.port);
         self.answers().await;
     }
@@ -68,6 +84,30 @@ impl Server {
             stream: "events".into(),
             subject: "told".into(),
         }
+    }
+
+    /// One that knows repetitions for as short as a stream may.
+    async fn makes_a_forgetful_stream(&self) {
+        let config = Config {
+            name: "events".into(),
+            subjects: vec!["told.>".into()],
+            duplicate_window: Duration::from_millis(100),
+            ..Config::default()
+        };
+        let client = async_nats::connect(self.url()).await.unwrap();
+        jetstream::new(client).create_stream(config).await.unwrap();
+    }
+
+    /// Until the stream no longer knows the id of an event that it has: it then refuses it by its place, and keeps it once.
+    async fn forgets(&self, project: Uuid, event: &CloudEvent) {
+        let stream = EventStream::open(&self.settings()).await.unwrap();
+        let known = async {
+            while stream.send(project, event, 0).await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), known).await.expect("the id is forgotten");
+        assert!(matches!(stream.send(project, event, 0).await, Err(NatsFault::Overtaken)));
     }
 
     /// Everything that the stream holds: subject, `Nats-Msg-Id` and the event.
@@ -172,6 +212,26 @@ async fn every_event_arrives_once_and_in_order_whoever_dies() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_only_a_newer_release_knows_is_passed_on_and_those_after_it() {
+    let story = Story::new().await;
+    let server = Server::start().await;
+    for project in PROJECTS {
+        tell_newer(&story.pool, project, "dreamt").await;
+        tell(&story.pool, project, "after").await;
+    }
+    number_all(story.engine.pool()).await.unwrap();
+    // The second reads what the first left in the stream.
+    for _ in 0..2 {
+        let relay = Relay::start(&story.engine, &Hints::default(), server.settings());
+        everything_arrived(&story, &server).await;
+        relay.stop().await;
+        tell(&story.pool, PROJECTS[0], "later").await;
+        number_all(story.engine.pool()).await.unwrap();
+    }
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_strangers_message_holds_up_the_project_it_is_under_and_no_other() {
     let story = Story::new().await;
     let server = Server::start().await;
@@ -202,6 +262,7 @@ async fn a_strangers_message_holds_up_the_project_it_is_under_and_no_other() {
 async fn what_the_platform_forgot_to_note_is_not_sent_again() {
     let story = Story::new().await;
     let server = Server::start().await;
+    server.makes_a_forgetful_stream().await;
     for project in PROJECTS {
         tell(&story.pool, project, "first").await;
     }
@@ -212,16 +273,53 @@ async fn what_the_platform_forgot_to_note_is_not_sent_again() {
     relay.stop().await;
     // As if every process had died between the stream's answer and the row, long ago: the stream has forgotten the ids.
     sqlx::query("update event_relays set position = 0").execute(&story.pool).await.unwrap();
-    let client = async_nats::connect(server.url()).await.unwrap();
-    let mut stream = jetstream::new(client.clone()).get_stream("events").await.unwrap();
-    let mut config = stream.info().await.unwrap().config.clone();
-    config.duplicate_window = Duration::from_millis(100);
-    jetstream::new(client).update_stream(&config).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    for project in PROJECTS {
+        server.forgets(project, &told(&story.pool, project).await[0]).await;
+    }
     tell(&story.pool, PROJECTS[0], "second").await;
     number_all(story.engine.pool()).await.unwrap();
     let relay = Relay::start(&story.engine, &hints, server.settings());
     everything_arrived(&story, &server).await;
+    relay.stop().await;
+    story.end().await;
+}
+
+/// Those who listen may not have had what was lost: all that is kept is there again, also of projects that tell nothing new.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_is_lost_is_made_again_with_everything_that_is_kept() {
+    let story = Story::new().await;
+    let mut server = Server::start().await;
+    for project in PROJECTS {
+        tell(&story.pool, project, "first").await;
+    }
+    number_all(story.engine.pool()).await.unwrap();
+    let hints = Hints::default();
+    let relay = Relay::start(&story.engine, &hints, server.settings());
+    everything_arrived(&story, &server).await;
+    for lost in ["the stream", "all that the server had"] {
+        let before: String = sqlx::query_scalar("select min(stream_made)::text from event_relays")
+            .fetch_one(&story.pool)
+            .await
+            .unwrap();
+        if lost == "the stream" {
+            let client = async_nats::connect(server.url()).await.unwrap();
+            jetstream::new(client).delete_stream("events").await.unwrap();
+        } else {
+            server.loses_everything().await;
+        }
+        tell(&story.pool, PROJECTS[0], lost).await;
+        number_all(story.engine.pool()).await.unwrap();
+        story
+            .until_true(
+                "another stream has everything",
+                "select bool_and(r.stream_made::text <> all($2) and r.position = c.last_seq) and $1::uuid is not null
+                 from event_counters c left join event_relays r on r.project_id = c.project_id",
+                Uuid::nil(),
+                &[before.as_str()],
+            )
+            .await;
+        everything_arrived(&story, &server).await;
+    }
     relay.stop().await;
     story.end().await;
 }

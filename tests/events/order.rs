@@ -16,7 +16,7 @@ use workflows::reconcilers::old_events::ForgetEvents;
 use workflows::sequencer::{Hints, Sequencer, number_all};
 
 use super::{event, tell};
-use crate::support::realm::DEMO;
+use crate::support::realm::{DEMO, EXAMPLE};
 use crate::support::story::Story;
 
 async fn order(pool: &PgPool) -> Vec<(i64, String)> {
@@ -24,6 +24,19 @@ async fn order(pool: &PgPool) -> Vec<(i64, String)> {
         .fetch_all(pool)
         .await
         .unwrap()
+}
+
+/// For what somebody else holds, by a statement that names this.
+pub async fn somebody_waits(story: &Story, of: &str) {
+    story
+        .until_true(
+            &format!("a statement that names {of} waits for a lock"),
+            "select exists (select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+                 and strpos(query, $2[1]) > 0) and $1::uuid is not null",
+            Uuid::nil(),
+            &[of],
+        )
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -129,25 +142,40 @@ async fn a_sequencer_that_waited_for_another_sees_what_it_numbered() {
     for subject in ["a", "b", "c"] {
         tell(&story.pool, subject).await;
     }
-    let project = crate::support::realm::EXAMPLE;
     let mut first = story.pool.begin().await.unwrap();
-    let found: i64 = outbox::number(&mut first, project, 2).await.unwrap().iter().map(|one| one.events).sum();
+    let found: i64 = outbox::number(&mut first, EXAMPLE, 2).await.unwrap().iter().map(|one| one.events).sum();
     assert_eq!(found, 2);
     let pool = story.engine.pool().clone();
     let second = tokio::spawn(async move { number_all(&pool).await });
-    story
-        .until_true(
-            "the second waits for the first",
-            "select exists (select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')
-             and $1::uuid is not null and $2::text[] is not null",
-            Uuid::nil(),
-            &[],
-        )
-        .await;
+    somebody_waits(&story, "event_counters").await;
     first.commit().await.unwrap();
     assert_eq!(second.await.unwrap().unwrap(), 1);
     let subjects: Vec<(i64, String)> = order(&story.pool).await;
     assert_eq!(subjects, [(1, "a".to_owned()), (2, "b".to_owned()), (3, "c".to_owned())]);
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_gets_its_number_while_old_ones_go_stays() {
+    let story = Story::new().await;
+    tell(&story.pool, "old").await;
+    number_all(story.engine.pool()).await.unwrap();
+    story.advance(Duration::from_secs(31 * 24 * 3600)).await;
+    tell(&story.pool, "young").await;
+    let mut numbering = story.pool.begin().await.unwrap();
+    outbox::number(&mut numbering, EXAMPLE, 100).await.unwrap();
+    let pool = story.pool.clone();
+    let month = 30.0 * 24.0 * 3600.0;
+    let forgetting = tokio::spawn(async move {
+        let mut tx = pool.begin().await.unwrap();
+        let gone = outbox::forget(&mut tx, EXAMPLE, month, 1000).await.unwrap();
+        tx.commit().await.unwrap();
+        gone
+    });
+    somebody_waits(&story, "event_counters").await;
+    numbering.commit().await.unwrap();
+    assert_eq!(forgetting.await.unwrap(), 1);
+    assert_eq!(order(&story.pool).await, [(2, "young".to_owned())]);
     story.end().await;
 }
 

@@ -18,20 +18,20 @@ use crate::support::story::Story;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Default, PartialEq)]
-struct Sent {
+pub struct Sent {
     name: String,
     id: String,
-    data: Value,
+    pub data: Value,
 }
 
 /// A client of one connection; what arrived and was not asked for is lost with it.
-struct Client {
+pub struct Client {
     body: BodyDataStream,
     text: String,
 }
 
 impl Client {
-    async fn open(http: &Http, query: &str, last_seen: Option<&str>) -> Client {
+    pub async fn open(http: &Http, query: &str, last_seen: Option<&str>) -> Client {
         let path = project(&format!("/events{query}"));
         let mut request = Request::get(path).header("accept", "text/event-stream");
         if let Some(id) = last_seen {
@@ -43,7 +43,7 @@ impl Client {
     }
 
     /// The next event, or nothing once the stream has ended.
-    async fn next(&mut self) -> Option<Sent> {
+    pub async fn next(&mut self) -> Option<Sent> {
         loop {
             if let Some((block, rest)) = self.text.split_once("\n\n") {
                 let sent = parse(block);

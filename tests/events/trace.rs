@@ -123,6 +123,50 @@ async fn what_a_long_lived_instance_used_is_told_by_the_hour() {
     story.end().await;
 }
 
+/// 450 runs, two a minute, each with two steps at once; the first 250 of them have one more a day later, when all have begun.
+/// The last one failed. They are of these days, because runs of long ago are forgotten.
+const REUSED: &str = "
+    with nights as (
+        select n, ('00000000-0000-4000-8000-' || lpad(n::text, 12, '0'))::uuid as id,
+               date_trunc('day', engine.now()) - interval '3 days' + n / 2 * interval '1 minute' as at,
+               case when n < 250 then date_trunc('day', engine.now()) - interval '2 days' + n * interval '1 second' end as late
+        from generate_series(0, 449) n
+    ), made as (
+        insert into engine.run (id, kind, version, org_id, project_id, correlation_id, input, state, created_at, finished_at)
+        select id, 'test.nightly', 1, '00000000-0000-0000-0000-00000000000a', '00000000-0000-0000-0000-000000000001',
+               'c-trace', '{}', case when n = 449 then 'failed' else 'succeeded' end, at,
+               coalesce(late, at + interval '2 seconds')
+        from nights
+    )
+    insert into engine.journal (run_id, seq, epoch, token, at, progress, correlation_id, events)
+    select id, seq, 1, gen_random_uuid(), began, true, 'c-trace',
+           json_build_array(json_build_object('e', 'intend', 'name', name, 'key', '', 'pos', seq, 'op', 'activity',
+               'state', 'succeeded', 'hash', '00', 'started_at', began, 'finished_at', began))
+    from nights
+    cross join lateral (values (0, 'build', at), (1, 'test', at + interval '1 second'), (2, 'report', late))
+        step (seq, name, began)
+    where began is not null";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_used_again_and_again_shows_all_its_runs_to_the_newest() {
+    let story = Story::new().await;
+    let http = Http::over(&story).await;
+    sqlx::raw_sql(REUSED).execute(&story.pool).await.unwrap();
+    let all = whole(&http, 200).await;
+    let of = |kind: &str| all.iter().filter(|entry| entry["kind"] == kind).count();
+    assert_eq!((of("workflow"), of("step")), (450, 2 * 450 + 250));
+    let ids: BTreeSet<&str> = words(&all, "id").into_iter().collect();
+    assert_eq!(ids.len(), all.len(), "each once");
+    assert!(words(&all, "at").is_sorted());
+    assert!(all.iter().any(|entry| entry["kind"] == "workflow" && entry["status"] == "failed"));
+    assert_eq!(whole(&http, 37).await, all, "however small the pages");
+    // They were never driven, so they keep no promise of the engine.
+    let undone = "delete from engine.journal where correlation_id = 'c-trace';
+                  delete from engine.run where correlation_id = 'c-trace'";
+    sqlx::raw_sql(undone).execute(&story.pool).await.unwrap();
+    story.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_id_used_in_two_projects_shows_each_its_own() {
     let story = Story::new().await;

@@ -1,8 +1,10 @@
 //! Webhooks: a receiver gets every event, signed and in order, and what it does not take is tried again, kept or given up.
 //! No event goes where the policy does not allow.
 
+mod changed;
 mod crowd;
-mod office;
+mod lost;
+pub mod office;
 mod struck;
 
 use std::time::Duration;

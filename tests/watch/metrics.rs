@@ -59,7 +59,7 @@ async fn events_are_counted_by_type_where_they_are_numbered_and_webhooks_by_how_
     let story = Story::new().await;
     let (http, sequencer) = sequenced(&story).await;
     let body = json!({ "url": "https://hooks.example.com/gpuaas" });
-    http.post(&project("/webhooks"), body).await.with(201);
+    let webhook = http.post(&project("/webhooks"), body).await.with(201)["id"].clone();
     for subject in ["a", "b"] {
         crate::events::tell(&story.pool, subject).await;
     }
@@ -73,7 +73,12 @@ async fn events_are_counted_by_type_where_they_are_numbered_and_webhooks_by_how_
         )
         .await;
     sequencer.stop().await;
+    let fails = "update webhooks set failures = 1, failing_since = engine.now() - interval '90 seconds'";
+    sqlx::query(fails).execute(&story.pool).await.unwrap();
     let page = scraped(&http).await;
+    let labels = format!(r#"webhook={webhook},project="{EXAMPLE}""#);
+    has(&page, &format!("gpuaas_webhook_failing_seconds{{{labels}}} 9"));
+    has(&page, &format!("gpuaas_webhook_failing_events_behind{{{labels}}} 2.0"));
     has(&page, r#"gpuaas_events_total{type="apps.version.staged"} 2"#);
     has(&page, r#"gpuaas_events_total{type="nodes.lost"} 0"#);
     has(&page, "gpuaas_outbox_unnumbered 0.0");
@@ -94,10 +99,10 @@ async fn how_far_nats_is_behind_is_measured_once_anything_was_passed_on() {
     let mut conn = story.pool.acquire().await.unwrap();
     assert_eq!(readings::relay(&mut conn).await.unwrap().behind, 0, "nobody asked for NATS");
     event_relays::hold(&mut conn, EXAMPLE).await.unwrap();
-    event_relays::reached(&mut conn, EXAMPLE, 1).await.unwrap();
+    event_relays::reached(&mut conn, EXAMPLE, 1, 7).await.unwrap();
     let behind = readings::relay(&mut conn).await.unwrap();
     assert!(behind.behind == 2 && behind.oldest_seconds >= 400.0, "{behind:?}");
-    event_relays::reached(&mut conn, EXAMPLE, 3).await.unwrap();
+    event_relays::reached(&mut conn, EXAMPLE, 3, 7).await.unwrap();
     let arrived = readings::relay(&mut conn).await.unwrap();
     assert!(arrived.behind == 0 && arrived.oldest_seconds < 1.0, "{arrived:?}");
     drop(conn);

@@ -1,6 +1,6 @@
 //! Passes events on to NATS `JetStream`, in every process that is told where it is. It looks when events were numbered
 //! here, and now and then for what others numbered. Of two processes one passes a project's events on; should both, the
-//! stream takes each event once.
+//! stream takes each event once. Whatever goes wrong for everybody, the stream is opened anew and, should it be lost, made.
 
 use std::time::Duration;
 
@@ -66,12 +66,22 @@ async fn pass_all(
     settings: &NatsSettings,
     stream: &mut Option<EventStream>,
 ) -> Result<(), RelayFault> {
-    let stream = match stream {
+    let open = match stream {
         Some(open) => open,
         None => stream.insert(EventStream::open(settings).await?),
     };
+    let passed = pass_behind(pool, hints, open).await;
+    // Only opening makes a stream that is not there any more.
+    if matches!(passed, Err(RelayFault::Nats(_))) {
+        *stream = None;
+    }
+    passed
+}
+
+async fn pass_behind(pool: &Pool, hints: &Hints, stream: &EventStream) -> Result<(), RelayFault> {
+    let made = stream.made().await?;
     let mut tx = pool.begin().await?;
-    let behind: Vec<Uuid> = event_relays::behind(&mut tx).await?;
+    let behind: Vec<Uuid> = event_relays::behind(&mut tx, made).await?;
     tx.rollback().await?;
     for project in behind {
         match pass_project(pool, hints, stream, project).await {

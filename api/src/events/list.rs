@@ -49,9 +49,10 @@ async fn all(
     let paging = Paging::<i64>::read(&mut params, order.list("ev1", "ev1n"));
     let correlation_id =
         params.parsed::<CorrelationId>("correlation_id", "1 to 128 characters of [A-Za-z0-9._:-]");
+    let types: Vec<EventType> = params.list("type", "event types, separated by commas");
     let filter = Filter {
         project_id: caller.scope.project().unwrap_or_default(),
-        types: params.list("type", "event types, separated by commas"),
+        types: types.iter().map(EventType::to_string).collect(),
         subject: params.text("subject"),
         correlation_id: correlation_id.map(String::from),
         since: params.parsed("since", "an RFC 3339 time such as 2026-01-31T12:00:00Z"),

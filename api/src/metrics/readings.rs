@@ -14,6 +14,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 use sqlx::PgConnection;
 use store::readings;
+use workflows::billing::prove;
 
 type Labels = Vec<(&'static str, String)>;
 
@@ -97,11 +98,16 @@ async fn waiting(conn: &mut PgConnection) -> sqlx::Result<Vec<Gauge>> {
 async fn schedules(conn: &mut PgConnection, engine: &Engine) -> sqlx::Result<Vec<Gauge>> {
     let now = store::server::now(conn).await?;
     let (mut succeeded, mut overdue, mut since) = (Vec::new(), Vec::new(), Vec::new());
+    let mut not_read = 0;
     for schedule in engine.schedules(conn).await? {
+        let is_proof = schedule.name == prove::NIGHTLY.name;
         let labels = vec![("schedule", schedule.name)];
         let late = if schedule.paused { 0.0 } else { (now - schedule.next_at).as_seconds_f64().max(0.0) };
         overdue.push((labels.clone(), late));
         if let Some(result) = schedule.result {
+            if let Some(output) = result.output.as_ref().filter(|_| is_proof) {
+                not_read = output["not_read"].as_i64().unwrap_or_default();
+            }
             let good = result.state == RunState::Succeeded.as_str();
             succeeded.push((labels.clone(), f64::from(u8::from(good))));
             since.push((labels, (now - result.finished_at).as_seconds_f64().max(0.0)));
@@ -111,6 +117,7 @@ async fn schedules(conn: &mut PgConnection, engine: &Engine) -> sqlx::Result<Vec
         number("schedule_succeeded", "Whether the last run that ended succeeded", succeeded),
         seconds("schedule_result_age", "Since the last run of a schedule ended", since),
         seconds("schedule_overdue", "How long a tick is past its time", overdue),
+        total("ledgers_not_read", "Ledgers that the last proof could not read to their end", not_read),
     ])
 }
 
@@ -151,6 +158,10 @@ async fn agents(conn: &mut PgConnection) -> sqlx::Result<Vec<Gauge>> {
 async fn told(conn: &mut PgConnection) -> sqlx::Result<Vec<Gauge>> {
     let outbox = readings::outbox(conn).await?;
     let webhooks = readings::webhooks(conn).await?;
+    let failing = readings::failing_webhooks(conn).await?;
+    let of = |one: &readings::FailingWebhook| {
+        vec![("webhook", one.id.to_string()), ("project", one.project_id.to_string())]
+    };
     let relay = readings::relay(conn).await?;
     let row = |label: &'static str, word: &str, count: i64| (vec![(label, word.to_owned())], count as f64);
     Ok(vec![
@@ -175,6 +186,16 @@ async fn told(conn: &mut PgConnection) -> sqlx::Result<Vec<Gauge>> {
             "webhook_overdue",
             "How long the oldest due delivery waits past its time",
             webhooks.overdue_seconds,
+        ),
+        seconds(
+            "webhook_failing",
+            "Since when the receiver of a webhook takes nothing, of the hundred that fail the longest",
+            failing.iter().map(|one| (of(one), one.seconds)).collect(),
+        ),
+        number(
+            "webhook_failing_events_behind",
+            "Events that such a webhook has not taken up",
+            failing.iter().map(|one| (of(one), one.behind as f64)).collect(),
         ),
         total("relay_events_behind", "Events that were not passed on to NATS", relay.behind),
         age("relay_behind_age", "How long ago the oldest of them happened", relay.oldest_seconds),

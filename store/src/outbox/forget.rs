@@ -17,15 +17,20 @@ pub async fn outdated(conn: &mut PgConnection, seconds: f64) -> sqlx::Result<Vec
 
 /// Forgets up to `most` events of the project, the oldest first, and stops at the first that is younger than so many
 /// seconds. Answers how many are gone.
+///
+/// The counter is held by a statement of its own: the next sees the events as they are once nobody else numbers them. In
+/// one statement an event that was numbered meanwhile would have no number yet, and be taken for one that is gone.
 pub async fn forget(conn: &mut PgConnection, project: Uuid, seconds: f64, most: i64) -> sqlx::Result<u64> {
+    sqlx::query!("select from event_counters where project_id = $1 for update", project)
+        .execute(&mut *conn)
+        .await?;
     let reach = sqlx::query_scalar!(
-        "with held as (select forgotten, last_seq from event_counters where project_id = $1 for update)
-         update event_counters c set forgotten = coalesce(
+        "update event_counters c set forgotten = coalesce(
              (select min(seq) - 1 from outbox where project_id = $1
                  and at >= (select engine.now()) - make_interval(secs => $2)
-                 and seq between held.forgotten + 1 and held.forgotten + $3),
-             least(held.last_seq, held.forgotten + $3))
-         from held where c.project_id = $1 returning c.forgotten",
+                 and seq between c.forgotten + 1 and c.forgotten + $3),
+             least(c.last_seq, c.forgotten + $3))
+         where project_id = $1 returning forgotten",
         project,
         seconds,
         most

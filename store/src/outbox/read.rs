@@ -1,7 +1,6 @@
 //! Reads events in their order. Only those that have a number are told, so whoever resumes after a number misses nothing.
 
 use chrono::{DateTime, Utc};
-use domain::EventType;
 use domain::event::CloudEvent;
 use sqlx::{PgConnection, QueryBuilder};
 use uuid::Uuid;
@@ -12,7 +11,8 @@ use super::{Row, shown};
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     pub project_id: Uuid,
-    pub types: Vec<EventType>,
+    /// By their names: who follows may wait for one that this release does not know.
+    pub types: Vec<String>,
     pub subject: Option<String>,
     pub correlation_id: Option<String>,
     pub since: Option<DateTime<Utc>>,
@@ -36,8 +36,7 @@ pub async fn told(conn: &mut PgConnection, filter: &Filter) -> sqlx::Result<Vec<
         (false, after) => query.push(" and seq > ").push_bind(after),
     };
     if !filter.types.is_empty() {
-        let names: Vec<&str> = filter.types.iter().map(|kind| kind.as_str()).collect();
-        query.push(" and type = any(").push_bind(names).push(")");
+        query.push(" and type = any(").push_bind(&filter.types).push(")");
     }
     if let Some(subject) = &filter.subject {
         query.push(" and subject = ").push_bind(subject);
@@ -51,7 +50,7 @@ pub async fn told(conn: &mut PgConnection, filter: &Filter) -> sqlx::Result<Vec<
     let order = if filter.newest_first { " order by seq desc limit " } else { " order by seq limit " };
     query.push(order).push_bind(filter.limit);
     let rows: Vec<Row> = query.build_query_as().fetch_all(conn).await?;
-    rows.into_iter().map(shown).collect()
+    Ok(rows.into_iter().map(shown).collect())
 }
 
 /// Where a project's events begin and end.

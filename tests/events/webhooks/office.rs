@@ -17,6 +17,7 @@ use engine::{RunState, Start, Workers};
 use serde_json::{Value, json};
 use standardwebhooks::Webhook;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use workflows::reconcilers::clean_up::CleanUp;
 use workflows::sequencer::number_all;
 use workflows::webhook::dispatch;
@@ -34,17 +35,30 @@ pub struct Office {
 impl Office {
     /// Private addresses are allowed, as they must be for receivers on this machine.
     pub async fn open() -> Office {
-        let office = Office::closed().await;
+        Office::allowing(sender()).await
+    }
+
+    /// As open, and receivers may take their time: they are held until the story lets them answer.
+    pub async fn patient() -> Office {
+        Office::allowing(WebhookSender::new(Duration::from_secs(60)).unwrap()).await
+    }
+
+    async fn allowing(sender: WebhookSender) -> Office {
+        let office = Office::sending(sender).await;
         let path = admin(&format!("/policies/project/{EXAMPLE}/webhooks.allow_private_addresses"));
         office.http.put(&path, json!({ "value": true })).await.with(200);
         office
     }
 
     pub async fn closed() -> Office {
+        Office::sending(sender()).await
+    }
+
+    async fn sending(sender: WebhookSender) -> Office {
         let story = Story::idle(quick(), None).await;
         let http = Http::over(&story).await;
         let signers = TaskSigners::new(http.realm.keys.sealer.clone());
-        let env = Env::new(story.engine.clone()).with_signers(signers).with_webhooks(sender());
+        let env = Env::new(story.engine.clone()).with_signers(signers).with_webhooks(sender);
         let workers = Workers::start(&story.engine, Arc::new(env), workflows::registry());
         Office { story, http, workers }
     }
@@ -84,9 +98,14 @@ impl Office {
 
     /// Sends what is due until nothing is.
     pub async fn deliver(&self) {
+        self.begin().await;
+        self.story.quiet().await;
+    }
+
+    /// Begins to send what is due.
+    pub async fn begin(&self) {
         self.number().await;
         dispatch(&self.story.engine).await.unwrap();
-        self.story.quiet().await;
     }
 
     pub async fn close(self) {
@@ -108,6 +127,8 @@ pub enum Reply {
     Silence,
     /// Taken, after this time.
     Late(Duration),
+    /// This status, once it may answer.
+    WhenReleased(u16),
 }
 
 #[derive(Clone, Debug)]
@@ -145,6 +166,9 @@ struct Held {
     /// Letters that are answered late: how many now, and at most.
     at_once: AtomicU32,
     most_at_once: AtomicU32,
+    /// A letter came that is not answered before it is released.
+    arrived: Notify,
+    released: Notify,
 }
 
 pub struct Receiver {
@@ -179,6 +203,21 @@ impl Receiver {
         self.held.got.lock().unwrap().clone()
     }
 
+    /// What the events it got were about, in their order.
+    pub fn subjects(&self) -> Vec<Value> {
+        self.got().into_iter().map(|letter| letter.event["subject"].clone()).collect()
+    }
+
+    /// Until it has a letter in hand that it does not answer yet.
+    pub async fn has_one_in_hand(&self) {
+        let arrived = self.held.arrived.notified();
+        tokio::time::timeout(Duration::from_secs(30), arrived).await.expect("a letter");
+    }
+
+    pub fn release(&self) {
+        self.held.released.notify_one();
+    }
+
     /// How many letters it had in hand at the same time, of those that it answered late.
     pub fn most_at_once(&self) -> u32 {
         self.held.most_at_once.load(Ordering::Relaxed)
@@ -205,6 +244,11 @@ async fn take(State(held): State<Arc<Held>>, headers: HeaderMap, body: Bytes) ->
             tokio::time::sleep(time).await;
             held.at_once.fetch_sub(1, Ordering::Relaxed);
             StatusCode::NO_CONTENT.into_response()
+        }
+        Some(Reply::WhenReleased(status)) => {
+            held.arrived.notify_one();
+            held.released.notified().await;
+            StatusCode::from_u16(status).unwrap().into_response()
         }
     }
 }
