@@ -2,6 +2,8 @@
 
 mod bill;
 mod budget;
+mod crowd;
+mod forged;
 mod isolation;
 pub mod ledger;
 mod metering;

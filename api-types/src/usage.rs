@@ -87,7 +87,8 @@ pub struct UsageRecord {
     pub reference_id: Option<String>,
     #[schema(value_type = Object)]
     pub metadata: Value,
-    /// Who told it, as the event's `source` says; what the platform counted itself is from under `/platform`.
+    /// Who told it, as the event's `source` says; under `/platform/instances/{id}/` where an event of another instance had that
+    /// name already, under `/platform/meters/` where the platform counted it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// Their own name for it, the event's `id`: the same two again are the same usage.

@@ -44,7 +44,8 @@ pub struct UsageEvent {
     /// Whoever counts; not under `/platform`, which is the platform's own.
     #[schema(min_length = 1, max_length = 255, example = "/apps/notes")]
     pub source: String,
-    /// The same `source` and `id` again is the same event.
+    /// The same `source` and `id` again is the same event. Where an event of another instance has them, only what an instance's
+    /// own identity tells is taken; anybody else's is refused.
     #[schema(min_length = 1, max_length = 128)]
     pub id: String,
     /// When it was used.
@@ -84,8 +85,8 @@ pub struct UsageResult {
     #[schema(required)]
     pub id: Option<String>,
     pub verdict: UsageVerdict,
-    /// Of a refusal: `invalid`, `too_late`, `in_the_future`, `unknown_instance`, `not_your_instance`, `unknown_unit` or
-    /// `counted_by_platform`, and after a colon what exactly is wrong.
+    /// Of a refusal: `invalid`, `too_late`, `in_the_future`, `unknown_instance`, `not_your_instance`, `unknown_unit`,
+    /// `counted_by_platform` or `taken`, and after a colon what exactly is wrong.
     #[schema(required)]
     pub reason: Option<String>,
 }

@@ -6,6 +6,7 @@ mod budget;
 mod credit;
 mod events;
 mod ledger;
+mod report;
 mod usage;
 
 pub(crate) use bill::bill;

@@ -129,6 +129,41 @@ impl Entry {
         ];
         Sha256::digest(lines.join("\n")).iter().map(|byte| format!("{byte:02x}")).collect()
     }
+
+    /// What is wrong with the entry as one of its kind, however well it is sealed: what is charged must name the usage and the
+    /// price that it follows from, and what comes in is money and nothing else.
+    pub fn flaw(&self) -> Option<&'static str> {
+        if self.kind == EntryKind::Credit {
+            return self.flaw_of_credit();
+        }
+        if self.window_start.zip(self.window_end).is_none_or(|(start, end)| start >= end) {
+            return Some("it is no credit, and names no window");
+        }
+        if self.usage_source.is_none() || self.usage_unit.is_none() || self.quantity.is_none() {
+            return Some("it is no credit, and names no usage");
+        }
+        if self.price_id.is_none() || self.price_version.is_none() {
+            return Some("it is no credit, and names no price");
+        }
+        let is_reversal = self.kind == EntryKind::Reversal;
+        (is_reversal != self.reverses.is_some())
+            .then_some("a reversal, and nothing else, names what it takes back")
+    }
+
+    fn flaw_of_credit(&self) -> Option<&'static str> {
+        if self.amount_minor <= 0 {
+            return Some("it is a credit that brings nothing in");
+        }
+        let is_of_usage = self.window_start.or(self.window_end).is_some()
+            || self.usage_source.is_some()
+            || self.usage_unit.is_some()
+            || self.app_instance_id.or(self.allocation_id).is_some()
+            || self.quantity.is_some()
+            || self.price_id.is_some()
+            || self.price_version.is_some()
+            || self.reverses.is_some();
+        is_of_usage.then_some("it is a credit that names usage")
+    }
 }
 
 /// Where a chain breaks.
@@ -223,6 +258,53 @@ mod tests {
         assert_eq!(verdict(&changed).unwrap_err().seq, 3, "sealing it again breaks the next");
         assert!(verdict(&[chain[0].clone(), chain[2].clone()]).is_err());
         assert!(verdict(&chain[1..]).is_err());
+    }
+
+    #[test]
+    fn a_charge_names_what_it_is_for_and_a_credit_nothing_at_all() {
+        let head = Head::default();
+        let charge = Entry {
+            window_start: Some(DateTime::UNIX_EPOCH),
+            window_end: DateTime::from_timestamp(60, 0),
+            price_id: Some(Uuid::from_u128(2)),
+            price_version: Some(1),
+            ..entry(&head, -5)
+        };
+        assert_eq!(charge.flaw(), None);
+        let adjustment = Entry { kind: EntryKind::Adjustment, ..charge.clone() };
+        assert_eq!(adjustment.flaw(), None);
+        let reversal = Entry { kind: EntryKind::Reversal, reverses: Some(1), ..charge.clone() };
+        assert_eq!(reversal.flaw(), None);
+        for nameless in [
+            Entry { window_start: None, ..charge.clone() },
+            Entry { window_end: None, ..charge.clone() },
+            Entry { window_end: charge.window_start, ..charge.clone() },
+            Entry { usage_source: None, ..charge.clone() },
+            Entry { usage_unit: None, ..reversal.clone() },
+            Entry { quantity: None, ..charge.clone() },
+            Entry { price_id: None, ..adjustment.clone() },
+            Entry { price_version: None, ..charge.clone() },
+            Entry { reverses: Some(1), ..charge.clone() },
+            Entry { reverses: None, ..reversal.clone() },
+        ] {
+            assert!(nameless.flaw().is_some(), "{nameless:?}");
+        }
+        let credit = Entry {
+            kind: EntryKind::Credit,
+            usage_source: None,
+            usage_unit: None,
+            quantity: None,
+            ..entry(&head, 5)
+        };
+        assert_eq!(credit.flaw(), None);
+        for wrong in [
+            Entry { amount_minor: -5, ..credit.clone() },
+            Entry { window_start: charge.window_start, ..credit.clone() },
+            Entry { price_id: charge.price_id, ..credit.clone() },
+            Entry { kind: EntryKind::Credit, ..charge },
+        ] {
+            assert!(wrong.flaw().is_some(), "{wrong:?}");
+        }
     }
 
     #[test]

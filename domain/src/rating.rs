@@ -2,9 +2,11 @@
 //!
 //! **What always holds:** the entries of a series add up to the price of what the series has used, whatever came late, was
 //! rated again, or in which order. A window that changes takes its charge back to the minor unit and is charged anew.
-//! What was rated keeps its price, whatever prices came since, until somebody asks for it to be rated again.
+//! What was rated keeps its price, whatever prices came since, until somebody asks for it to be rated again. What comes to
+//! more than can be counted is left as it was, and nothing else for it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use chrono::{DateTime, Datelike, NaiveDate, Utc};
 use uuid::Uuid;
@@ -89,27 +91,34 @@ pub struct Change {
 pub struct Outcome {
     pub postings: Vec<Posting>,
     pub changes: Vec<Change>,
+    /// What could not be rated, and is as it was.
+    pub left: Vec<Left>,
 }
 
 /// No series may come to more, in either of its numbers: sums of many of them still fit wherever they are kept.
 pub const MOST_OF_A_SERIES: i64 = 1_000_000_000_000_000;
 
-/// What was used comes to more than can be kept.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{unit} of {month} come to more than {MOST_OF_A_SERIES}")]
-pub struct TooMuch {
-    pub unit: String,
-    pub month: NaiveDate,
+/// What was used within a window, with which its series would come to more than can be kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Left {
+    pub window: Window,
+    pub of: Of,
+}
+
+impl fmt::Display for Left {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (unit, month) = (&self.of.usage_unit, month_of(self.window.start));
+        write!(f, "{unit} of {month} come to more than {MOST_OF_A_SERIES}")
+    }
 }
 
 impl Sum {
-    /// After so much more, or less, and at what that costs.
-    fn moved(self, series: &Series, quantity: i64, price: &Price) -> Result<Sum, TooMuch> {
-        let fits = |number: i64| (number <= MOST_OF_A_SERIES).then_some(number);
-        let too_much = || TooMuch { unit: series.of.usage_unit.clone(), month: series.month };
-        let quantity = self.quantity.checked_add(quantity).and_then(fits).ok_or_else(too_much)?;
-        let amount_minor = fits(price.rate.cost(quantity)).ok_or_else(too_much)?;
-        Ok(Sum { quantity, amount_minor })
+    /// After so much more, or less, and at what that costs; `None` where it is more than can be kept.
+    fn moved(self, quantity: i64, price: &Price) -> Option<Sum> {
+        let fits = |number: &i64| *number <= MOST_OF_A_SERIES;
+        let quantity = self.quantity.checked_add(quantity).filter(fits)?;
+        let amount_minor = Some(price.rate.cost(quantity)).filter(fits)?;
+        Some(Sum { quantity, amount_minor })
     }
 }
 
@@ -118,13 +127,8 @@ pub fn month_of(moment: DateTime<Utc>) -> NaiveDate {
 }
 
 /// Rates windows of one project. `sums` are those of every series that the windows were or will be in, and are moved on.
-/// Usage only grows, so every line that stands is among what was used. Where it comes to too much, the sums are spoiled.
-pub fn rate(
-    used: &[Used],
-    standing: &[Line],
-    prices: &[Price],
-    sums: &mut BTreeMap<Series, Sum>,
-) -> Result<Outcome, TooMuch> {
+/// Usage only grows, so every line that stands is among what was used.
+pub fn rate(used: &[Used], standing: &[Line], prices: &[Price], sums: &mut BTreeMap<Series, Sum>) -> Outcome {
     let mut outcome = Outcome::default();
     // Series that lost a window, with what they lost.
     let mut left: BTreeMap<Series, &Used> = BTreeMap::new();
@@ -138,10 +142,14 @@ pub fn rate(
         {
             continue;
         }
+        if price.is_some_and(|price| !fits(one, line, price, sums)) {
+            outcome.left.push(Left { window: one.window, of: one.of.clone() });
+            continue;
+        }
         if let Some(series) = line.and_then(|line| take_back(line, prices, sums, &mut outcome)) {
             left.insert(series, one);
         }
-        let charged = price.map(|price| charge(one, price, sums, &mut outcome)).transpose()?;
+        let charged = price.and_then(|price| charge(one, price, sums, &mut outcome));
         if let Some((series, _)) = &charged {
             left.remove(series);
         }
@@ -162,9 +170,17 @@ pub fn rate(
         });
     }
     for (series, lost) in left {
-        adjust(&series, lost, prices, sums, &mut outcome)?;
+        adjust(&series, lost, prices, sums, &mut outcome);
     }
-    Ok(outcome)
+    outcome
+}
+
+/// Whether the series can be kept that a window would be in, without what it was charged there before.
+fn fits(used: &Used, line: Option<&Line>, price: &Price, sums: &BTreeMap<Series, Sum>) -> bool {
+    let series = Series { of: used.of.clone(), price_id: price.id, month: month_of(used.window.start) };
+    let sum = sums.get(&series).copied().unwrap_or_default();
+    let before = line.filter(|line| line.price_id == Some(price.id)).map_or(0, |line| line.quantity);
+    sum.moved(used.quantity.saturating_sub(before), price).is_some()
 }
 
 /// The price that a line has, unless it is to have another.
@@ -219,10 +235,10 @@ fn charge(
     price: &Price,
     sums: &mut BTreeMap<Series, Sum>,
     outcome: &mut Outcome,
-) -> Result<(Series, i64), TooMuch> {
+) -> Option<(Series, i64)> {
     let series = Series { of: used.of.clone(), price_id: price.id, month: month_of(used.window.start) };
     let sum = sums.entry(series.clone()).or_default();
-    let moved = sum.moved(&series, used.quantity, price)?;
+    let moved = sum.moved(used.quantity, price)?;
     let amount_minor = moved.amount_minor - sum.amount_minor;
     *sum = moved;
     if amount_minor != 0 {
@@ -238,20 +254,20 @@ fn charge(
             reverses: None,
         });
     }
-    Ok((series, amount_minor))
+    Some((series, amount_minor))
 }
 
-/// What is left of a series may cost more or less than it did as part of the whole.
+/// What is left of a series may cost more or less than it did as part of the whole. It fits, as the whole did.
 fn adjust(
     series: &Series,
     lost: &Used,
     prices: &[Price],
     sums: &mut BTreeMap<Series, Sum>,
     outcome: &mut Outcome,
-) -> Result<(), TooMuch> {
-    let Some(price) = prices.iter().find(|price| price.id == series.price_id) else { return Ok(()) };
+) {
+    let Some(price) = prices.iter().find(|price| price.id == series.price_id) else { return };
     let sum = sums.entry(series.clone()).or_default();
-    let moved = sum.moved(series, 0, price)?;
+    let Some(moved) = sum.moved(0, price) else { return };
     let amount_minor = moved.amount_minor - sum.amount_minor;
     *sum = moved;
     if amount_minor != 0 {
@@ -267,7 +283,6 @@ fn adjust(
             reverses: None,
         });
     }
-    Ok(())
 }
 
 #[cfg(test)]

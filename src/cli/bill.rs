@@ -1,6 +1,8 @@
 //! `gpuaas bill`: takes a project's bill along as a file, and checks such a file without any server.
 
+mod admit;
 mod examine;
+mod follows;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,6 +14,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use self::examine::examine;
+use self::follows::contradiction;
 use super::client::Client;
 use super::output::{self, Format};
 use crate::failure::Failure;
@@ -38,6 +41,9 @@ pub struct ExportArgs {
 pub struct VerifyArgs {
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// An earlier bill of the project, which this one must go on from
+    #[arg(long, value_name = "OLDER")]
+    after: Option<PathBuf>,
 }
 
 #[derive(Serialize)]
@@ -68,19 +74,25 @@ pub async fn export(args: &ExportArgs, client: &Client, format: Format) -> Resul
 }
 
 pub fn verify(args: &VerifyArgs, format: Format) -> Result<(), Failure> {
-    let report = examine(&read(&args.file)?);
+    let bill = read(&args.file)?;
+    let mut report = examine(&bill);
+    if let Some(older) = &args.after {
+        report.problems.extend(contradiction(&bill, &read(older)?));
+    }
+    let money = |minor: i64| match &report.currency {
+        Some(currency) => domain::currency::written(minor, currency),
+        None => minor.to_string(),
+    };
     let row = vec![
         report.as_of.format("%Y-%m-%dT%H:%M:%SZ").to_string(),
         report.entries.to_string(),
         report.records.to_string(),
         report.series.to_string(),
-        report.currency.as_ref().map_or_else(
-            || report.balance_minor.to_string(),
-            |currency| domain::currency::written(report.balance_minor, currency),
-        ),
+        money(report.credits_minor),
+        money(report.balance_minor),
         if report.problems.is_empty() { "holds".to_owned() } else { "does not hold".to_owned() },
     ];
-    let heading = ["as of", "entries", "records", "series", "balance", "bill"];
+    let heading = ["as of", "entries", "records", "series", "credits", "balance", "bill"];
     match format {
         Format::Name => output::text(&format!("{}\n", args.file.display()))?,
         format => output::print(format, &heading, &[row], &report)?,

@@ -271,6 +271,8 @@ pub async fn projects(conn: &mut PgConnection, after: Option<Uuid>, limit: i64) 
 pub enum Unproven {
     #[error("project {0}: the chain is broken: {1}")]
     Chain(Uuid, Broken),
+    #[error("project {0}: {1}")]
+    Flaw(Uuid, Broken),
     #[error("project {0}: the kept end of the chain is not where the entries end")]
     Head(Uuid),
     #[error("project {0}: {1} series were charged something else than they cost")]
@@ -279,8 +281,9 @@ pub enum Unproven {
     Database(#[from] sqlx::Error),
 }
 
-/// Reads the whole chain and holds it against the kept balance, and every series against what it was charged, all in pieces
-/// of bounded size: however long a ledger is, no statement is. On a connection that sees one moment.
+/// Reads the whole chain, of which every entry must say what it is for, and holds it against the kept balance, and every
+/// series against what it was charged, all in pieces of bounded size: however long a ledger is, no statement is. On a
+/// connection that sees one moment.
 pub async fn prove(conn: &mut PgConnection, project: Uuid) -> Result<Head, Unproven> {
     const PIECE: i64 = 1000;
     let (mut head, mut charged) = (Head::default(), BTreeMap::new());
@@ -291,6 +294,9 @@ pub async fn prove(conn: &mut PgConnection, project: Uuid) -> Result<Head, Unpro
         }
         for entry in entries {
             head = head.then(&entry).map_err(|broken| Unproven::Chain(project, broken))?;
+            if let Some(why) = entry.flaw() {
+                return Err(Unproven::Flaw(project, Broken { seq: entry.seq, why }));
+            }
             add(&mut charged, entry);
         }
     }
@@ -305,7 +311,7 @@ pub async fn prove(conn: &mut PgConnection, project: Uuid) -> Result<Head, Unpro
     }
 }
 
-/// What an entry adds to the charge of its series; credits are of none.
+/// What an entry adds to the charge of its series; credits, which alone may name none, are of none.
 fn add(charged: &mut BTreeMap<Series, i128>, entry: Entry) {
     let window = entry.window_start.zip(entry.usage_source).zip(entry.usage_unit).zip(entry.price_id);
     let Some((((start, usage_source), usage_unit), price_id)) = window else { return };

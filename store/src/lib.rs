@@ -59,6 +59,7 @@ pub mod service_account_keys;
 pub mod service_accounts;
 pub mod signing_keys;
 pub mod smoke_runs;
+pub mod spent_budgets;
 pub mod ssh_trusts;
 pub mod stuck_runs;
 pub mod submissions;

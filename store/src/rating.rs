@@ -1,11 +1,14 @@
 //! One transaction of rating: takes windows that are over, rates them and posts what that changes to the ledgers of their
-//! projects, each by itself. Doing it again finds nothing to do; a crash in between leaves everything as it was.
+//! projects, each by itself. What cannot be counted keeps its window open, and nothing else of its project waiting. Doing it
+//! again finds nothing to do; a crash in between leaves everything as it was.
+
+use std::collections::BTreeSet;
 
 use domain::event::NewEvent;
 use domain::ledger::{Broken, Entry, EntryKind};
 use domain::price::Price;
-use domain::rating::{self, Line, Outcome, Posting, TooMuch, Used};
-use domain::{EventType, PolicyKey};
+use domain::rating::{self, Left, Line, Outcome, Posting, Used};
+use domain::{EventType, PolicyKey, Window};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sqlx::{Executor as _, PgConnection};
@@ -16,14 +19,14 @@ use crate::billing_ledger::{self, Kept, Occasion};
 use crate::open_windows::OpenWindow;
 use crate::policies::{self, Subject};
 use crate::usage_windows::{self, Owner};
-use crate::{budgets, open_windows, outbox, prices, rated_series, server, unrated_projects};
+use crate::{open_windows, outbox, prices, rated_series, server, spent_budgets, unrated_projects};
 
 /// What one transaction, or all of them, came to.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Posted {
     pub windows: usize,
     pub entries: usize,
-    /// How often a project could not be rated and was set aside.
+    /// How often a project, or a part of what it used, could not be rated and was set aside.
     #[serde(default)]
     pub set_aside: usize,
 }
@@ -46,8 +49,6 @@ impl std::ops::AddAssign for Posted {
 /// Why a project could not be rated.
 #[derive(Debug, thiserror::Error)]
 enum Unrated {
-    #[error(transparent)]
-    TooMuch(#[from] TooMuch),
     #[error("the ledger cannot go on: {0}")]
     Broken(#[from] Broken),
     #[error(transparent)]
@@ -55,9 +56,11 @@ enum Unrated {
 }
 
 impl Unrated {
-    /// What is nobody's own: the database is away, or the transaction cannot go on.
+    /// What is nobody's own: the database is away, the transaction cannot go on, or it met another on the way. That is
+    /// tried again, by all of it.
     fn of_everybody(self) -> Result<Unrated, sqlx::Error> {
         match self {
+            Unrated::Database(error) if met_another(&error) => Err(error),
             Unrated::Database(error @ (sqlx::Error::Database(_) | sqlx::Error::Decode(_))) => {
                 Ok(Unrated::Database(error))
             }
@@ -65,6 +68,12 @@ impl Unrated {
             own => Ok(own),
         }
     }
+}
+
+/// Two waited for each other, or one for too long: says nothing of what was to be rated.
+fn met_another(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
+    matches!(code.as_deref(), Some("40P01" | "55P03"))
 }
 
 /// Rates at most so many windows, and no more than fit into memory. None are left when it answers that there were none.
@@ -83,9 +92,7 @@ pub async fn post(conn: &mut PgConnection, limit: i64, correlation_id: &str) -> 
         let Some(project) = windows.first().map(|open| open.project_id) else { continue };
         conn.execute("savepoint of_project").await?;
         match book.rate(conn, windows).await.map_err(Unrated::of_everybody) {
-            Ok(entries) => {
-                posted += Posted { windows: windows.len(), entries, set_aside: 0 };
-            }
+            Ok(of_project) => posted += of_project,
             Err(Err(error)) => return Err(error),
             Err(Ok(why)) => {
                 conn.execute("rollback to savepoint of_project").await?;
@@ -120,6 +127,20 @@ pub async fn credit(
     Ok(entry)
 }
 
+/// Windows of which something was left are tried again later. As long as a project has one, that is told.
+async fn tell_left(
+    conn: &mut PgConnection,
+    project: Uuid,
+    waiting: &[OpenWindow],
+    left: &[Left],
+) -> sqlx::Result<()> {
+    let Some(first) = left.first() else { return unrated_projects::clear(conn, project).await };
+    open_windows::put_off(conn, waiting).await?;
+    let tries = unrated_projects::note(conn, project, &first.to_string()).await?;
+    error!(%project, tries, why = %first, left = left.len(), "a part of a project's usage could not be rated");
+    Ok(())
+}
+
 /// What is the same for every project.
 struct Book<'a> {
     prices: Vec<Price>,
@@ -128,39 +149,45 @@ struct Book<'a> {
 }
 
 impl Book<'_> {
-    /// The windows of one project. Answers how many entries there are more.
-    async fn rate(&self, conn: &mut PgConnection, windows: &[OpenWindow]) -> Result<usize, Unrated> {
+    /// The windows of one project. What cannot be counted yet keeps its window open.
+    async fn rate(&self, conn: &mut PgConnection, windows: &[OpenWindow]) -> Result<Posted, Unrated> {
         let used = usage_windows::used(conn, windows).await?;
         let standing = usage_windows::standing(conn, windows).await?;
-        let mut entries = 0;
+        let (mut entries, mut left) = (0, Vec::new());
         // A project belongs to one organization, but what it used was written under the one it had then.
         for of_owner in used.chunk_by(|(one, _), (next, _)| one == next) {
             let Some((owner, _)) = of_owner.first() else { continue };
             let used: Vec<Used> = of_owner.iter().map(|(_, used)| used.clone()).collect();
-            entries += self.post(conn, *owner, &used, &standing).await?;
+            let (more, uncounted) = self.post(conn, *owner, &used, &standing).await?;
+            entries += more;
+            left.extend(uncounted);
         }
-        usage_windows::rated_again(conn, windows).await?;
-        open_windows::take(conn, windows).await?;
+        usage_windows::rated_again(conn, windows, &left).await?;
+        let unrated: BTreeSet<Window> = left.iter().map(|left| left.window).collect();
+        let (waiting, done): (Vec<OpenWindow>, Vec<OpenWindow>) =
+            windows.iter().copied().partition(|open| unrated.contains(&open.window));
+        open_windows::take(conn, &done).await?;
         if let Some(open) = windows.first() {
-            unrated_projects::clear(conn, open.project_id).await?;
+            tell_left(conn, open.project_id, &waiting, &left).await?;
         }
-        Ok(entries)
+        Ok(Posted { windows: done.len(), entries, set_aside: usize::from(!left.is_empty()) })
     }
 
+    /// Answers how many entries there are more, and what was left as it was.
     async fn post(
         &self,
         conn: &mut PgConnection,
         owner: Owner,
         used: &[Used],
         standing: &[Line],
-    ) -> Result<usize, Unrated> {
+    ) -> Result<(usize, Vec<Left>), Unrated> {
         let project = owner.project_id;
         let mut kept = billing_ledger::hold(conn, owner.org_id, project).await?;
         let months: Vec<_> = used.iter().map(|one| rating::month_of(one.window.start)).collect();
         let subjects: Vec<Uuid> =
             used.iter().filter_map(|one| one.of.app_instance_id.or(one.of.allocation_id)).collect();
         let mut sums = rated_series::of(conn, project, &months, &subjects).await?;
-        let outcome = rating::rate(used, standing, &self.prices, &mut sums)?;
+        let outcome = rating::rate(used, standing, &self.prices, &mut sums);
         let entries = self.entries(conn, owner, &outcome, &mut kept).await?;
         let lines: Vec<Line> = outcome
             .changes
@@ -180,7 +207,7 @@ impl Book<'_> {
             self.tell(conn, owner, &entries, &mut kept).await?;
             billing_ledger::keep(conn, project, &kept).await?;
         }
-        Ok(entries.len())
+        Ok((entries.len(), outcome.left))
     }
 
     async fn entries(
@@ -217,7 +244,8 @@ impl Book<'_> {
         let amount = entries.iter().fold(0_i64, |sum, entry| sum.saturating_add(entry.amount_minor));
         let posted = json!({
             "project_id": project_id, "entries": entries.len(), "first_seq": entries.first().map(|entry| entry.seq),
-            "last_seq": kept.head.seq, "amount_minor": amount, "balance_minor": balance, "currency": self.currency,
+            "last_seq": kept.head.seq, "head_hash": kept.head.hash, "amount_minor": amount, "balance_minor": balance,
+            "currency": self.currency,
         });
         let mut events = vec![(EventType::LedgerPosted, posted)];
         let subject = Subject { user: None, project: Some(project_id), org: Some(org_id) };
@@ -231,19 +259,8 @@ impl Book<'_> {
             events.push((EventType::LowBalance, low));
         }
         kept.told_low = is_low;
-        let standing = budgets::standing(conn, project_id).await?;
-        if let Some(budget) = standing.budget.as_ref().filter(|_| standing.is_exceeded()) {
-            if kept.told_spent != Some(standing.month) {
-                let spent = json!({
-                    "project_id": project_id, "month": standing.month, "spent_minor": standing.spent_minor,
-                    "budget_minor": budget.amount_minor, "action": budget.action, "mode": budget.mode,
-                    "currency": self.currency,
-                });
-                events.push((EventType::BudgetExceeded, spent));
-            }
-            kept.told_spent = Some(standing.month);
-        } else {
-            kept.told_spent = None;
+        if let Some(spent) = spent_budgets::news(conn, project_id, kept).await? {
+            events.push((EventType::BudgetExceeded, spent));
         }
         for (kind, data) in events {
             let owner = (org_id, project_id);

@@ -210,3 +210,8 @@ pub fn own(id: Uuid) -> String {
 pub fn workload_on(node: Uuid, generation: i64) -> String {
     format!("node:{node}:g{generation}")
 }
+
+/// The generation of such a workload; `None` for anything else.
+pub fn generation_on(node: Uuid, resource: &str) -> Option<i64> {
+    resource.strip_prefix(&format!("node:{node}:g"))?.parse().ok()
+}

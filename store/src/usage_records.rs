@@ -1,6 +1,6 @@
 //! Usage records: what was used, each report once. They only grow; whoever adds to a window opens it again for rating.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{UsageSource, Window};
@@ -75,6 +75,32 @@ pub struct NewRecord {
     pub event_id: String,
 }
 
+/// Whoever looks what was told before it adds to it takes turns with the others of the project who do.
+pub async fn take_turns(conn: &mut PgConnection, project: Uuid) -> sqlx::Result<()> {
+    let turn = format!("usage {project}");
+    sqlx::query!("select pg_advisory_xact_lock(hashtextextended($1, 0))", turn).fetch_one(conn).await?;
+    Ok(())
+}
+
+/// Of which instance the reports with these sources and names are, as far as they are there.
+pub async fn named(
+    conn: &mut PgConnection,
+    project: Uuid,
+    sources: &[String],
+    event_ids: &[String],
+) -> sqlx::Result<HashMap<(String, String), Option<Uuid>>> {
+    let rows = sqlx::query!(
+        "select r.source, r.event_id, r.app_instance_id from unnest($2::text[], $3::text[]) n(source, event_id)
+         join usage_records r using (source, event_id) where r.project_id = $1",
+        project,
+        sources,
+        event_ids
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(rows.into_iter().map(|row| ((row.source, row.event_id), row.app_instance_id)).collect())
+}
+
 /// Adds those that were not told before and opens their windows. Answers the ids of what is new.
 ///
 /// Last in its transaction where it can be: until that ends, nobody else adds to the same windows.
@@ -95,7 +121,7 @@ pub async fn add(conn: &mut PgConnection, new: &[NewRecord]) -> sqlx::Result<Has
            opened as (
                insert into open_windows as o (project_id, window_start, window_end)
                select distinct project_id, window_start, window_end from added order by 1, 2, 3
-               on conflict (project_id, window_start, window_end) do update set touched = o.touched + 1)
+               on conflict (project_id, window_start, window_end) do update set touched = o.touched + 1, retry_at = null)
            select id as "id!" from added"#,
         &all(new, |one| one.id),
         &all(new, |one| one.of.org_id),

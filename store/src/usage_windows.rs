@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, DurationRound, TimeDelta, Utc};
-use domain::rating::{Change, Line, Of, Posting, Series, Used, month_of};
+use domain::rating::{Change, Left, Line, Of, Posting, Series, Used, month_of};
 use domain::{UsageSource, Window};
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -126,15 +126,28 @@ pub async fn by_series(conn: &mut PgConnection, project: Uuid) -> sqlx::Result<B
     }
 }
 
-/// Whatever was asked to be rated again in these windows, was.
-pub async fn rated_again(conn: &mut PgConnection, windows: &[OpenWindow]) -> sqlx::Result<()> {
+/// Whatever was asked to be rated again in these windows was, but for what was left as it was.
+pub async fn rated_again(conn: &mut PgConnection, windows: &[OpenWindow], left: &[Left]) -> sqlx::Result<()> {
     sqlx::query!(
         "update usage_windows u set again = false
          from unnest($1::uuid[], $2::timestamptz[], $3::timestamptz[]) w(project_id, window_start, window_end)
-         where u.again and (u.project_id, u.window_start, u.window_end) = (w.project_id, w.window_start, w.window_end)",
+         where u.again and (u.project_id, u.window_start, u.window_end) = (w.project_id, w.window_start, w.window_end)
+           and not exists (
+               select from unnest($4::timestamptz[], $5::timestamptz[], $6::text[], $7::text[], $8::uuid[], $9::uuid[])
+                   l(window_start, window_end, usage_source, usage_unit, app_instance_id, allocation_id)
+               where (l.window_start, l.window_end, l.usage_source, l.usage_unit)
+                     = (u.window_start, u.window_end, u.usage_source, u.usage_unit)
+                 and l.app_instance_id is not distinct from u.app_instance_id
+                 and l.allocation_id is not distinct from u.allocation_id)",
         &projects(windows),
         &starts(windows),
-        &ends(windows)
+        &ends(windows),
+        &left.iter().map(|left| left.window.start).collect::<Vec<_>>(),
+        &left.iter().map(|left| left.window.end).collect::<Vec<_>>(),
+        &left.iter().map(|left| left.of.usage_source.as_str().to_owned()).collect::<Vec<_>>(),
+        &left.iter().map(|left| left.of.usage_unit.clone()).collect::<Vec<_>>(),
+        &left.iter().map(|left| left.of.app_instance_id).collect::<Vec<_>>() as &[Option<Uuid>],
+        &left.iter().map(|left| left.of.allocation_id).collect::<Vec<_>>() as &[Option<Uuid>]
     )
     .execute(conn)
     .await?;

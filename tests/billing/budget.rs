@@ -1,6 +1,7 @@
 //! Budgets: simulated first, then they refuse what is new or end what runs.
 
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::ledger::{priced, rolled_up};
 use super::office::Office;
@@ -16,6 +17,14 @@ async fn set(office: &Office, action: &str, mode: &str, amount: i64) -> Value {
 async fn spend(office: &Office, id: &str) {
     office.tell(&[office.event(id, 100).await]).await.with(200);
     rolled_up(office).await;
+}
+
+/// What was told of budgets that are spent.
+async fn told(office: &Office) -> Vec<Value> {
+    sqlx::query_scalar("select data from outbox where type = 'billing.budget_exceeded' order by pos")
+        .fetch_all(&office.platform.story.pool)
+        .await
+        .unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -69,11 +78,71 @@ async fn a_spent_budget_denies_what_is_new_once_it_is_enforced() {
     );
     set(&office, "deny_new", "enforce", 1000).await;
     office.platform.create(body).await.with(202);
-    let told: i64 = sqlx::query_scalar("select count(*) from outbox where type = 'billing.budget_exceeded'")
-        .fetch_one(&office.platform.story.pool)
+    assert_eq!(told(&office).await.len(), 1);
+    office.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_budget_that_is_spent_when_it_is_set_is_told_before_it_stops_anything() {
+    let office = Office::open().await;
+    priced(&office).await;
+    set(&office, "stop", "enforce", 100).await;
+    assert!(told(&office).await.is_empty(), "nothing was spent yet");
+    set(&office, "stop", "enforce", 1000).await;
+    spend(&office, "a").await;
+    assert!(told(&office).await.is_empty());
+    for _ in 0..2 {
+        set(&office, "stop", "enforce", 100).await;
+        let told = told(&office).await;
+        assert_eq!(told.len(), 1, "once: {told:?}");
+        assert_eq!(
+            (&told[0]["spent_minor"], &told[0]["budget_minor"], &told[0]["action"], &told[0]["mode"]),
+            (&json!(150), &json!(100), &json!("stop"), &json!("enforce"))
+        );
+        assert_eq!(told[0]["currency"], "EUR");
+    }
+    // Nothing is posted, and everything stops.
+    rolled_up(&office).await;
+    let path = project(&format!("/app-instances/{}", office.instance));
+    assert_eq!(office.platform.http.get(&path).await.with(200)["status"], "decommissioning");
+    assert_eq!(told(&office).await.len(), 1);
+    set(&office, "warn", "simulate", 1000).await;
+    set(&office, "warn", "simulate", 100).await;
+    assert_eq!(told(&office).await.len(), 2, "what was not so in between is told again");
+    office.close().await;
+}
+
+/// Trying again is no way around it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_spent_budget_denies_another_try_of_what_never_ran() {
+    let office = Office::open().await;
+    priced(&office).await;
+    let number = office.platform.version(&profile(PORT, 30)).await;
+    assert_eq!(number, "1.0.0", "which is what instances of the office have");
+    let id = Uuid::now_v7();
+    office.settle(id, "hello").await;
+    let pool = &office.platform.story.pool;
+    sqlx::query("update app_instances set status = 'failed', failed_during = 'deploying' where id = $1")
+        .bind(id)
+        .execute(pool)
         .await
         .unwrap();
-    assert_eq!(told, 1);
+    spend(&office, "a").await;
+    set(&office, "deny_new", "enforce", 100).await;
+    let path = project(&format!("/app-instances/{id}/retry"));
+    let operator = office.platform.http.acting("operator");
+    let denied = operator.post(&path, json!({})).await.with(403);
+    assert_eq!(
+        (&denied["code"], &denied["details"]["reason"]),
+        (&json!("policy_denied"), &json!("budget_exceeded"))
+    );
+    // It came to serve long ago, before what is told is looked for.
+    sqlx::query("update app_instances set activated_at = engine.now() - interval '2 days' where id = $1")
+        .bind(id)
+        .execute(pool)
+        .await
+        .unwrap();
+    operator.post(&path, json!({})).await.with(202);
     office.close().await;
 }
 

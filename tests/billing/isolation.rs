@@ -8,7 +8,7 @@ use domain::rating::MOST_OF_A_SERIES;
 use engine::{RunState, Start};
 use serde_json::{Value, json};
 use uuid::Uuid;
-use workflows::billing::prove::ProveLedgers;
+use workflows::billing::prove::{self, ProveLedgers};
 use workflows::billing::rollup::RollUpUsage;
 
 use super::ledger::{entries, entry, priced, rolled_up};
@@ -18,7 +18,7 @@ use crate::support::realm::{EXAMPLE, FAR_AWAY};
 
 const GLUTTON: Uuid = Uuid::from_u128(7);
 
-/// Two of its instances used so much that together it is more than can be counted.
+/// Two of its instances each used more than can be counted, and within the same minute another of its apps a little.
 async fn gluttony(office: &Office) {
     let body = json!({
         "usage_source": "app_runtime", "usage_unit": "tokens", "app_slug": "glutton", "model": "per_unit",
@@ -32,6 +32,11 @@ async fn gluttony(office: &Office) {
              gen_random_uuid(), 'glutton', 'app_runtime', 'tokens', 1000000000000, start, start, start + interval '1 minute',
              'c', '/test', n::text
          from generate_series(1, 2) n, date_trunc('hour', engine.now() - interval '2 hours') start;
+         insert into usage_records (id, org_id, project_id, app_instance_id, app_slug, usage_source, usage_unit, quantity,
+             occurred_at, window_start, window_end, correlation_id, source, event_id)
+         select gen_random_uuid(), org_id, project_id, gen_random_uuid(), 'writer', usage_source, usage_unit, 10,
+             occurred_at, window_start, window_end, 'c', source, 'a little'
+         from usage_records where source = '/test' limit 1;
          insert into open_windows (project_id, window_start, window_end)
              select distinct project_id, window_start, window_end from usage_records where source = '/test'",
     )
@@ -60,16 +65,48 @@ async fn set_aside(office: &Office) -> Vec<(Uuid, i32)> {
         .unwrap()
 }
 
+async fn owed_by_the_glutton(office: &Office) -> i64 {
+    sqlx::query_scalar("select -balance_minor from ledger_heads where project_id = $1")
+        .bind(GLUTTON)
+        .fetch_one(&office.platform.story.pool)
+        .await
+        .unwrap()
+}
+
+/// Whoever seals the ledger of a project behind the platform's back keeps it from being charged, and nobody else.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_project_that_cannot_be_rated_is_set_aside_and_everybody_else_is_charged() {
+async fn a_project_whose_ledger_cannot_go_on_is_set_aside_and_everybody_else_is_charged() {
+    let office = Office::open().await;
+    priced(&office).await;
+    gluttony(&office).await;
+    sqlx::query("insert into ledger_heads (project_id, org_id, seq, balance_minor) values ($1, $1, 1, $2)")
+        .bind(GLUTTON)
+        .bind(i64::MIN)
+        .execute(&office.platform.story.pool)
+        .await
+        .unwrap();
+    office.tell(&[office.event("a", 10).await]).await.with(200);
+    office.later(61).await;
+    let told = told_by(&office, &RollUpUsage {}).await;
+    assert_eq!((&told["entries"], &told["projects_set_aside"]), (&json!(1), &json!(1)), "{told:#}");
+    assert_eq!(entries(&office).await, [entry("charge", -15)]);
+    assert_eq!(set_aside(&office).await, [(GLUTTON, 1)]);
+    let page = crate::watch::scraped(&office.platform.http).await;
+    assert!(page.contains("gpuaas_rollup_windows_due 0.0"), "its windows are told apart: {page}");
+    office.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_counted_is_set_aside_and_all_else_is_charged() {
     let office = Office::open().await;
     priced(&office).await;
     gluttony(&office).await;
     office.tell(&[office.event("a", 10).await]).await.with(200);
     office.later(61).await;
     let told = told_by(&office, &RollUpUsage {}).await;
-    assert_eq!((&told["entries"], &told["projects_set_aside"]), (&json!(1), &json!(1)), "{told:#}");
+    assert_eq!((&told["entries"], &told["projects_set_aside"]), (&json!(2), &json!(1)), "{told:#}");
     assert_eq!(entries(&office).await, [entry("charge", -15)]);
+    assert_eq!(owed_by_the_glutton(&office).await, 15, "what can be counted of it is charged");
     assert_eq!(set_aside(&office).await, [(GLUTTON, 1)]);
     let page = crate::watch::scraped(&office.platform.http).await;
     assert!(page.contains("gpuaas_rollup_projects_set_aside 1.0"), "{page}");
@@ -89,12 +126,9 @@ async fn a_project_that_cannot_be_rated_is_set_aside_and_everybody_else_is_charg
     office.later(3600).await;
     office.run(&RollUpUsage {}).await;
     assert_eq!(set_aside(&office).await, []);
-    let balance: i64 = sqlx::query_scalar("select balance_minor from ledger_heads where project_id = $1")
-        .bind(GLUTTON)
-        .fetch_one(&office.platform.story.pool)
-        .await
-        .unwrap();
-    assert_eq!(balance, -2_000_000);
+    assert_eq!(owed_by_the_glutton(&office).await, 2_000_015);
+    let told = told_by(&office, &RollUpUsage {}).await;
+    assert_eq!(told["windows"], 0, "nothing of it is open any more: {told:#}");
     office.run(&ProveLedgers {}).await;
     office.close().await;
 }
@@ -156,6 +190,26 @@ async fn a_ledger_that_cannot_be_read_is_not_said_to_be_broken() {
     holder.rollback().await.unwrap();
     let told = told_by(&office, &ProveLedgers {}).await;
     assert_eq!(told, json!({ "ledgers": 2, "not_read": 0 }));
+    office.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ledger_that_cannot_be_read_is_measured() {
+    let office = Office::open().await;
+    let (http, story) = (&office.platform.http, &office.platform.story);
+    let body = json!({ "amount_minor": 5, "currency": "EUR" });
+    http.post(&admin(&format!("/projects/{EXAMPLE}/credits")), body).await.with(201);
+    let mut conn = story.pool.acquire().await.unwrap();
+    story.engine.ensure_schedule(&mut conn, &prove::NIGHTLY, &ProveLedgers {}).await.unwrap();
+    drop(conn);
+    let mut holder = story.pool.begin().await.unwrap();
+    sqlx::raw_sql("lock table usage_windows in access exclusive mode").execute(&mut *holder).await.unwrap();
+    let started = http.post(&admin("/schedules/ledger_proof/run"), json!({})).await.with(202);
+    let state = story.settles(started["id"].as_str().unwrap().parse().unwrap()).await;
+    assert_eq!(state, RunState::Succeeded, "which is no alarm by itself");
+    holder.rollback().await.unwrap();
+    let page = crate::watch::scraped(http).await;
+    assert!(page.contains("gpuaas_ledgers_not_read 1.0"), "{page}");
     office.close().await;
 }
 

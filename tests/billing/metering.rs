@@ -195,8 +195,7 @@ async fn a_restarted_agent_costs_nothing_and_counts_on() {
     let platform = Platform::new().await;
     let driver = Simulated::new();
     let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
-    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
-    platform.succeeds(run).await;
+    let id = platform.deployed(allocation, &profile(PORT, 30), 1).await;
     let (node, folder) = (agent.id, agent.kill().await);
     let reports: i64 = sqlx::query_scalar("select report_sequence from nodes where id = $1")
         .bind(node)
@@ -231,8 +230,7 @@ async fn what_a_decommissioned_instance_used_is_there_at_once() {
     let platform = Platform::new().await;
     let driver = Simulated::new();
     let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
-    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
-    platform.succeeds(run).await;
+    let id = platform.deployed(allocation, &profile(PORT, 30), 1).await;
     platform.story.advance(std::time::Duration::from_secs(30)).await;
     let run = platform.decommission(id).await;
     let path = format!("/api/v1/billing/usage?app_instance_id={id}");

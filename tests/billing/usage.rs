@@ -1,14 +1,17 @@
 //! Events of apps: each has its own verdict, is taken once, and can be read at once.
 
 use axum::http::{Method, Request, header};
-use chrono::TimeDelta;
-use serde_json::json;
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::{UsageSource, Window};
+use serde_json::{Value, json};
+use store::usage_records::{self, Attribution, NewRecord};
 use uuid::Uuid;
 
 use super::ledger::{priced, rolled_up};
 use super::office::{Office, manifest};
-use crate::http::{admin, project};
-use crate::support::realm::EXAMPLE;
+use crate::events::order::somebody_waits;
+use crate::http::{Http, admin, project};
+use crate::support::realm::{DEMO, EXAMPLE};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bad_event_fails_no_other_and_each_has_its_verdict() {
@@ -118,35 +121,160 @@ async fn what_either_version_counts_is_taken_while_one_gives_way_to_the_other() 
     office.close().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_instance_tells_of_its_own_usage_alone() {
-    let office = Office::open().await;
+/// Calls by the instance's own identity.
+async fn speaks_for(office: &Office, instance: Uuid) -> Http {
     let http = &office.platform.http;
-    let body = json!({ "name": "the writer itself", "permissions": ["billing.usage.write"] });
+    let body = json!({ "name": format!("{instance} itself"), "permissions": ["billing.usage.write"] });
     let made = http.post(&project("/service-accounts"), body).await.with(201);
     let proof = json!({
         "service_account_id": made["id"], "key_id": made["key_id"], "private_key_pem": made["private_key_pem"],
     });
     let token = http.bearing("").post("/api/v1/auth/service-account/token", proof).await.with(200);
     let account: Uuid = made["id"].as_str().unwrap().parse().unwrap();
+    sqlx::query("update app_instances set operator_service_account_id = $2 where id = $1")
+        .bind(instance)
+        .bind(account)
+        .execute(&office.platform.story.pool)
+        .await
+        .unwrap();
+    http.bearing(token["access_token"].as_str().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instance_tells_of_its_own_usage_alone() {
+    let office = Office::open().await;
     let other = Uuid::now_v7();
     office.settle(other, "writer").await;
     let mut of_other = office.event("other", 3).await;
     of_other["subject"] = json!(other);
     let batch = json!([office.event("own", 2).await, of_other]);
-    sqlx::query("update app_instances set operator_service_account_id = $2 where id = $1")
-        .bind(office.instance)
-        .bind(account)
-        .execute(&office.platform.story.pool)
-        .await
-        .unwrap();
-    let itself = http.bearing(token["access_token"].as_str().unwrap());
+    let itself = speaks_for(&office, office.instance).await;
     let told = itself.post(&project("/usage-events"), batch).await.with(200);
     assert_eq!(told["results"][0]["verdict"], "accepted");
     assert_eq!(told["results"][1]["verdict"], "rejected");
     assert!(told["results"][1]["reason"].as_str().unwrap().starts_with("not_your_instance"));
     let read = itself.get(&format!("/api/v1/billing/usage?project_id={EXAMPLE}")).await.with(403);
     assert_eq!(read["code"], "insufficient_permissions", "it tells, and reads nothing");
+    office.close().await;
+}
+
+/// An event of this instance.
+async fn event_of(office: &Office, instance: Uuid, id: &str, quantity: i64) -> Value {
+    let mut event = office.event(id, quantity).await;
+    event["subject"] = json!(instance);
+    event
+}
+
+/// The verdicts on what an instance itself tells.
+async fn verdicts(itself: &Http, events: &[Value]) -> Vec<String> {
+    let told = itself.post(&project("/usage-events"), json!(events)).await.with(200);
+    let results = told["results"].as_array().unwrap().iter();
+    results.map(|one| one["verdict"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_instance_takes_the_name_of_anothers_event_away() {
+    let office = Office::open().await;
+    let (own, other) = (office.instance, Uuid::now_v7());
+    office.settle(other, "writer").await;
+    let of = async |instance: Uuid, id: &str, quantity: i64| event_of(&office, instance, id, quantity).await;
+    // It knows how the other names its events, and is there first.
+    let itself = speaks_for(&office, own).await;
+    let first = [of(own, "req-1", 1).await, of(own, "req-2", 1).await];
+    assert_eq!(verdicts(&itself, &first).await, ["accepted", "accepted"]);
+    assert_eq!(verdicts(&itself, &first).await, ["duplicate", "duplicate"]);
+    let others = [of(other, "req-1", 20).await];
+    let other_itself = speaks_for(&office, other).await;
+    assert_eq!(verdicts(&other_itself, &others).await, ["accepted"]);
+    assert_eq!(verdicts(&other_itself, &others).await, ["duplicate"]);
+    // Whoever tells of either what was told already is told so.
+    let again = [of(own, "req-1", 1).await, of(other, "req-1", 20).await];
+    assert_eq!(office.verdicts(&again).await, ["duplicate"; 2]);
+    // A collector learns that what it tells is not counted, whoever has the name.
+    let alike = [of(own, "req-3", 4).await, of(other, "req-3", 5).await];
+    assert_eq!(office.verdicts(&alike).await, ["accepted", "rejected taken"]);
+    assert_eq!(office.verdicts(&alike[1..]).await, ["rejected taken"]);
+    assert_eq!(office.verdicts(&[of(other, "req-2", 300).await]).await, ["rejected taken"]);
+    assert_eq!(verdicts(&itself, &alike[..1]).await, ["duplicate"]);
+    let counted: i64 = office.records("").await.iter().map(|(_, quantity)| quantity).sum();
+    assert_eq!(counted, 2 + 20 + 4);
+    let mut disguised = of(other, "req-4", 6).await;
+    disguised["source"] = json!(format!("/platform/instances/{own}//apps/writer"));
+    assert_eq!(office.verdicts(&[disguised]).await, ["rejected invalid"]);
+    office.close().await;
+}
+
+/// As a server of the release before writes what it is told, whoever tells it.
+fn as_before(event: &Value) -> NewRecord {
+    let text = |pointer: &str| event.pointer(pointer).unwrap().as_str().unwrap().to_owned();
+    let occurred_at: DateTime<Utc> = text("/time").parse().unwrap();
+    NewRecord {
+        id: Uuid::now_v7(),
+        of: Attribution {
+            org_id: DEMO,
+            project_id: EXAMPLE,
+            app_instance_id: Some(text("/subject").parse().unwrap()),
+            allocation_id: None,
+            app_slug: Some("writer".into()),
+            operating_mode: None,
+            control_plane_scope: None,
+            runtime_backend: None,
+            control_plane_component: None,
+        },
+        usage_source: UsageSource::AppRuntime,
+        usage_unit: text("/data/usage_unit"),
+        quantity: event["data"]["quantity"].as_i64().unwrap(),
+        occurred_at,
+        window: Window::of(occurred_at, 60),
+        correlation_id: "c-before".into(),
+        reference_id: None,
+        metadata: json!({}),
+        source: text("/source"),
+        event_id: text("/id"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_a_server_of_the_release_before_is_told_too_is_counted_once() {
+    let office = Office::open().await;
+    let story = &office.platform.story;
+    let (own, other) = (office.instance, Uuid::now_v7());
+    office.settle(other, "writer").await;
+    let itself = speaks_for(&office, own).await;
+    let of =
+        async |instance: Uuid, id: &str, quantity: i64| [event_of(&office, instance, id, quantity).await];
+    let before = async |events: &[Value]| {
+        let mut conn = story.pool.acquire().await.unwrap();
+        let records: Vec<NewRecord> = events.iter().map(as_before).collect();
+        usage_records::add(&mut conn, &records).await.unwrap().len()
+    };
+
+    let first = of(own, "req-1", 1).await;
+    assert_eq!(before(&first).await, 1);
+    assert_eq!(verdicts(&itself, &first).await, ["duplicate"], "told there, and here again");
+    let second = of(own, "req-2", 10).await;
+    assert_eq!(verdicts(&itself, &second).await, ["accepted"]);
+    assert_eq!(before(&second).await, 0, "told here, and there again");
+    assert_eq!(before(&of(other, "req-3", 100).await).await, 1);
+    let third = of(own, "req-3", 1000).await;
+    assert_eq!(verdicts(&itself, &third).await, ["accepted"], "by another name");
+    assert_eq!(verdicts(&itself, &third).await, ["duplicate"]);
+    assert_eq!(before(&third).await, 0, "nor is it told there again");
+
+    // At one moment: here it is not to be seen yet that the name is taken.
+    for (whose, id, verdict) in [(own, "req-4", "duplicate"), (other, "req-5", "accepted")] {
+        let mut there = story.pool.begin().await.unwrap();
+        let [told_there] = of(whose, id, 10_000).await;
+        usage_records::add(&mut there, &[as_before(&told_there)]).await.unwrap();
+        let told_here = of(own, id, 10_000).await;
+        let (told, ()) = tokio::join!(verdicts(&itself, &told_here), async {
+            somebody_waits(story, "usage_records").await;
+            there.commit().await.unwrap();
+        });
+        assert_eq!(told, [verdict], "{id}");
+    }
+    let counted: i64 = office.records("").await.iter().map(|(_, quantity)| quantity).sum();
+    assert_eq!(counted, 1 + 10 + 100 + 1000 + 3 * 10_000);
     office.close().await;
 }
 

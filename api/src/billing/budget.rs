@@ -7,7 +7,7 @@ use axum::response::Response;
 use domain::ErrorCode;
 use domain::budget::{BudgetAction, BudgetMode};
 use sqlx::PgConnection;
-use store::{app_instances, budgets, prices};
+use store::{app_instances, budgets, prices, spent_budgets};
 use uuid::Uuid;
 
 use crate::caller::Caller;
@@ -53,6 +53,7 @@ async fn set(if_match: IfMatch, mut change: Mutation<SetBudget>) -> Result<Respo
     let by = change.caller.principal().id;
     let SetBudget { amount_minor, action, mode, reason } = change.body.clone();
     budgets::set(&mut change.tx, place, amount_minor, action, mode, by).await?;
+    spent_budgets::tell(&mut change.tx, place, change.caller.context.thread()).await?;
     let after = shown(&mut change.tx, place.1).await?;
     let told = Change::of("budget", place.1).from(&before).to(&after).because(reason);
     change.commit(told, Answer::ok(&after)?.tagged()).await

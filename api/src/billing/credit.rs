@@ -33,6 +33,6 @@ async fn credit(id: Id, mut change: Mutation<NewCredit>) -> Result<Response, Api
     let correlation = change.caller.context.correlation_id.to_string();
     let owner = (project.org_id, project.id);
     let entry = rating::credit(&mut change.tx, owner, amount_minor, &currency, &correlation).await?;
-    let told = Change::of("ledger", project.id).to(&entry).because(reason);
+    let told = Change::of("ledger", project.id).owned_by(owner.0, owner.1).to(&entry).because(reason);
     change.commit(told, Answer::json(StatusCode::CREATED, &entry)?).await
 }

@@ -49,7 +49,7 @@ impl Books {
     }
 
     fn post(&mut self, used: &[Used], prices: &[Price]) -> usize {
-        let outcome = rate(used, &self.lines, prices, &mut self.sums).unwrap();
+        let outcome = rate(used, &self.lines, prices, &mut self.sums);
         for change in outcome.changes {
             self.lines.retain(|line| (line.window, &line.of) != (change.line.window, &change.line.of));
             let entry = change.charge.map(|place| i64::try_from(self.postings.len() + place).unwrap());
@@ -102,12 +102,40 @@ fn what_comes_to_more_than_can_be_kept_is_refused_and_never_wraps() {
     let cheap = [price(1, 0, Rate::PerUnit { amount_minor: 0, per: 1 })];
     let used =
         |minute, quantity| Used { window: window(minute), of: of(0), app_slug: None, sku: None, quantity };
-    let refused = |used: &[Used], prices: &[Price]| rate(used, &[], prices, &mut BTreeMap::new()).is_err();
+    let refused =
+        |used: &[Used], prices: &[Price]| !rate(used, &[], prices, &mut BTreeMap::new()).left.is_empty();
     assert!(!refused(&[used(0, 1_000_000)], &dear), "exactly as much as fits");
     assert!(refused(&[used(0, 1_000_001)], &dear));
     assert!(refused(&[used(0, 1_000_000), used(1, 1)], &dear), "many that fit by themselves");
     assert!(refused(&[used(0, i64::MAX)], &dear));
     assert!(refused(&[used(0, i64::MAX), used(1, i64::MAX)], &cheap), "also where it costs nothing");
+}
+
+#[test]
+fn what_cannot_be_counted_stays_as_it_was_and_all_else_is_charged() {
+    let prices = [price(1, 0, Rate::PerUnit { amount_minor: 1_000_000_000, per: 1 })];
+    let used = |minute, instance, quantity| Used {
+        window: window(minute),
+        of: of(instance),
+        app_slug: None,
+        sku: None,
+        quantity,
+    };
+    let mut books = Books::default();
+    books.post(&[used(0, 0, 5)], &prices);
+    let before = (books.lines.clone(), books.sums.clone());
+    let outcome = rate(&[used(0, 0, 1_000_001)], &books.lines, &prices, &mut books.sums);
+    assert_eq!((outcome.postings, outcome.changes), (vec![], vec![]), "not even its charge goes back");
+    assert_eq!(outcome.left, [Left { window: window(0), of: of(0) }]);
+    assert_eq!((books.lines.clone(), books.sums.clone()), before);
+    books.post(&[used(0, 0, 1_000_001), used(0, 1, 7), used(1, 0, 3)], &prices);
+    assert_eq!(books.paid(), (5 + 7 + 3) * 1_000_000_000);
+    assert_eq!(books.paid(), owed(&books.lines, &prices));
+    // A price that it can be counted by takes it out of the series.
+    let cheap = [prices[0].clone(), price(2, 0, Rate::PerUnit { amount_minor: 1, per: 1 })];
+    books.again();
+    books.post(&[used(0, 0, 1_000_001), used(0, 1, 7), used(1, 0, 3)], &cheap);
+    assert_eq!(books.paid(), 1_000_001 + 7 + 3);
 }
 
 #[test]

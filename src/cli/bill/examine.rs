@@ -1,5 +1,5 @@
-//! Whether a bill holds: the chain is unbroken, the balance is its sum, every charge follows from the usage that is listed,
-//! and every price is one that was in force when it was chosen.
+//! Whether a bill holds: the chain is unbroken, the balance is its sum, every entry but those of money that came in follows
+//! from the usage that is listed, every record is counted once, and every price is one that was in force when it was chosen.
 //!
 //! Nothing that a record says of itself is believed: what it claims to have been rated for must be what the ledger charged,
 //! and what claims not to be rated yet must be in a window that the balance does not cover. Whatever is left out of the
@@ -15,6 +15,8 @@ use domain::price::{Known, Price as Version, Priced, Rate, can_be_chosen};
 use domain::rating::{Of, Series, month_of};
 use serde::Serialize;
 
+use super::admit;
+
 /// What was found to hold, and what was not looked at.
 #[derive(Debug, Serialize)]
 pub struct Report {
@@ -23,6 +25,8 @@ pub struct Report {
     pub records: usize,
     pub series: usize,
     pub balance_minor: i64,
+    /// The money that came in. Nothing in the bill can prove it: only whoever paid knows.
+    pub credits_minor: i64,
     pub currency: Option<String>,
     /// Unit to quantity that the ledger does not have yet.
     pub pending: BTreeMap<String, i64>,
@@ -34,6 +38,9 @@ pub struct Report {
 pub fn examine(bill: &Bill) -> Report {
     let mut problems = Vec::new();
     let head = chain(bill, &mut problems);
+    admit::entries(bill, &mut problems);
+    admit::records(bill, &mut problems);
+    admit::prices(bill, &mut problems);
     let mut examiner = Examiner {
         bill,
         known: bill.prices.iter().map(known).collect(),
@@ -59,6 +66,7 @@ pub fn examine(bill: &Bill) -> Report {
         records: bill.usage.len(),
         series: examiner.used.len(),
         balance_minor: head.balance_minor,
+        credits_minor: credits(&bill.entries),
         currency: bill.balance.currency.clone(),
         pending: examiner.pending,
         unpriced: examiner.unpriced,
@@ -106,6 +114,11 @@ fn lines(records: &[UsageRecord]) -> BTreeMap<Line, Vec<&UsageRecord>> {
         lines.entry((window, of)).or_default().push(record);
     }
     lines
+}
+
+fn credits(entries: &[Entry]) -> i64 {
+    let credits = entries.iter().filter(|entry| entry.kind == EntryKind::Credit);
+    credits.fold(0, |sum: i64, credit| sum.saturating_add(credit.amount_minor))
 }
 
 /// The charges that nothing has taken back, by what they are for.

@@ -13,7 +13,8 @@ use uuid::Uuid;
 
 use super::post::post_all;
 
-const BATCH: i64 = 1000;
+/// So many lines, in however many windows: what one transaction writes does not grow with how much ran at once.
+const BATCH: i64 = 5000;
 
 /// Everything of one unit, from a moment on.
 #[derive(Debug, Clone, Serialize, Deserialize)]
