@@ -14,6 +14,7 @@ mod jupyterlab;
 mod killed;
 mod logs;
 mod nodes;
+mod outages;
 mod places;
 mod progress;
 mod promises;

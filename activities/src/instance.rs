@@ -29,7 +29,7 @@ pub use begin_change::{BeginChange, Way};
 pub use credentials::revoke_key;
 pub use drift::{RESTARTED, RemoveStray, RestartWorkload, STRAY_REMOVED};
 pub use end_trust::{EndTrust, UNTRUSTED, keys_are_as_told, was_given_key};
-pub use evidence::gone;
+pub use evidence::{gone, gone_as_asked};
 pub use identity::{ProvisionIdentity, TRUSTED, TellTrustAgain, end_identity};
 pub use launch::{LAUNCHED, LaunchWorkload};
 pub use probe::{HEALTHY, ProbeWorkload};
@@ -43,7 +43,7 @@ pub use target::{ResolveTarget, Target, clear_target};
 pub use verdict::{tell_canary, why};
 
 use domain::event::{NewEvent, Thread};
-use domain::{EventType, NodeStatus, RuntimeBackend};
+use domain::{ControlPlaneScope, EventType, NodeStatus, RuntimeBackend};
 use engine::{Call, Fault};
 use node_protocol::{Control, Outcome, Remove, Task};
 use serde_json::{Value, json};
@@ -110,13 +110,21 @@ pub async fn tell(
     Ok(())
 }
 
-/// What events tell of an instance.
+/// What events tell of an instance: its public form, and what was done. Config and placement intent are left to whoever reads the
+/// instance, because they may be larger than a message; so are artifacts and allowed actions, which are not in its row.
 pub fn public(instance: &AppInstance, operation: &str) -> Value {
+    let scope: Option<ControlPlaneScope> = instance.control_plane_scope.parse().ok();
     json!({
-        "id": instance.id, "app_slug": instance.app_slug, "version": instance.version,
+        "id": instance.id, "org_id": instance.org_id, "project_id": instance.project_id,
+        "app_slug": instance.app_slug, "version": instance.version, "target_version": instance.target_version,
         "display_name": instance.display_name, "status": instance.status, "operation": operation,
         "status_reason": instance.status_reason, "message": instance.status_message,
-        "allocation_id": instance.allocation_id, "generation": instance.generation,
+        "operating_mode": instance.operating_mode, "control_plane_scope": instance.control_plane_scope,
+        "runtime_backend": instance.runtime_backend, "tenant_boundary_mode": scope.map(ControlPlaneScope::boundary),
+        "resources": instance.resources, "allocation_id": instance.allocation_id, "generation": instance.generation,
+        "operator_service_account_id": instance.operator_service_account_id,
+        "last_operation": instance.last_operation, "correlation_id": instance.correlation_id,
+        "created_at": instance.created_at, "activated_at": instance.activated_at,
     })
 }
 
@@ -203,7 +211,8 @@ fn is_stack(instance: &AppInstance) -> bool {
     instance.runtime_backend == RuntimeBackend::DockerCompose.as_str()
 }
 
-fn removal(instance: &AppInstance, remove: Remove) -> Task {
+/// The task that takes workloads of the instance away.
+pub fn removal(instance: &AppInstance, remove: Remove) -> Task {
     if is_stack(instance) { Task::ComposeRemove(remove) } else { Task::OciRemove(remove) }
 }
 

@@ -1,12 +1,13 @@
 //! Asks a node to try the program of a release. Trust is looked at once more, because a run may have waited; and once more when
-//! the node comes for the bytes. The undo takes the task back where no node has seen it: one that has returns by itself to what
-//! it was, or has reported already.
+//! the node comes for the bytes. The undo takes the task back: a node that has it already returns by itself to what it was, or
+//! has reported, and none is given it again.
 
-use domain::Digest;
 use domain::artifact::Trust;
+use domain::{Digest, StatusReason};
 use engine::{Activity, Call, Fault};
-use node_protocol::{SelfUpdate, Task};
+use node_protocol::{Outcome, SelfUpdate, Task};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use store::app_artifacts;
 use store::node_tasks::{self, NewNodeTask};
 use uuid::Uuid;
@@ -72,7 +73,9 @@ impl Activity for OrderUpdate {
 
     async fn undo(&self, env: &Env, call: &Call) -> Result<(), Fault> {
         let mut tx = env.pool().begin().await?;
-        node_tasks::withdraw(&mut tx, &call.idempotency_key.replace("/undo", "/do")).await?;
+        let update = call.idempotency_key.replace("/undo", "/do");
+        let late = Outcome::Failed { reason: StatusReason::Internal, message: "it was undone".to_owned() };
+        node_tasks::take_back(&mut tx, &update, &json!(late)).await?;
         tx.commit().await?;
         Ok(())
     }

@@ -37,6 +37,16 @@ pub struct AllocationWithRun {
     pub workflow: WorkflowHandle,
 }
 
+/// What became of an allocation that was taken back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ReleasedAllocation {
+    #[serde(flatten)]
+    pub allocation: Allocation,
+    /// The run that ended what stood on it, if anything did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<WorkflowHandle>,
+}
+
 /// What is left out is decided by the server: a whole machine has all the node has, a slice no GPU, one core, one GiB.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

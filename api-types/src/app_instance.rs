@@ -209,7 +209,7 @@ pub struct InstanceReported {
 #[schema(example = json!({}))]
 pub struct InstanceHeartbeat {
     /// The key of the workload that speaks, its `GPUAAS_KEY_ID`: two versions of an instance may stand side by side for a
-    /// while. Without it, whatever serves is meant.
+    /// while. It must be the key that the caller's token was made with, and may be left out.
     #[serde(default)]
     #[schema(max_length = 128)]
     pub key_id: Option<String>,

@@ -46,7 +46,7 @@ pub use access_credential::{
     AccessCredential, AccessCredentialStatus, AccessCredentialType, DeliverAccessCredential,
     DeliveredAccessCredential, NewAccessCredential, RotateAccessCredential,
 };
-pub use allocation::{Allocation, AllocationWithRun, NewAllocation};
+pub use allocation::{Allocation, AllocationWithRun, NewAllocation, ReleasedAllocation};
 pub use app_instance::{
     AppInstance, AppInstanceWithRun, InstanceAccess, InstanceArtifact, InstanceEndpoint, InstanceEventType,
     InstanceHeartbeat, InstanceLogs, InstanceMember, InstanceReason, InstanceReport, InstanceReported,

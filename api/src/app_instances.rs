@@ -32,7 +32,8 @@ use store::nodes::{self, Node};
 use store::{allocations, entitlements};
 use tracing::Span;
 use uuid::Uuid;
-use workflows::action::allowed_actions;
+use workflows::action::{Action, allowed_actions};
+use workflows::instance::{Retry, allowed_out_of_reach};
 
 use crate::caller::Caller;
 use crate::entitlements::BLOCKED;
@@ -68,8 +69,18 @@ async fn node_of(conn: &mut PgConnection, instance: &table::AppInstance) -> Resu
     Ok(nodes::find(conn, allocation.node_id).await?)
 }
 
-/// As callers see it: with what serves, or, before anything does, with what is about to.
+/// As callers see it.
 async fn shown(conn: &mut PgConnection, row: table::AppInstance) -> Result<AppInstance, ApiError> {
+    let lost = out_of_reach(conn, std::slice::from_ref(&row)).await?;
+    seen(conn, row, &lost).await
+}
+
+/// With what serves, or, before anything does, with what is about to. The nodes of these instances are not heard of.
+async fn seen(
+    conn: &mut PgConnection,
+    row: table::AppInstance,
+    lost: &[Uuid],
+) -> Result<AppInstance, ApiError> {
     let mut used = app_instance_artifacts::of(conn, row.id, Standing::Serving).await?;
     let serves = !used.is_empty();
     if !serves {
@@ -80,7 +91,7 @@ async fn shown(conn: &mut PgConnection, row: table::AppInstance) -> Result<AppIn
         artifact_id: one.artifact_id,
         digest: one.digest,
     });
-    let allowed_actions = offered(conn, &row).await?;
+    let allowed_actions = offered(conn, &row, lost.contains(&row.id)).await?;
     let (status, reason) = (row.status()?, row.reason()?);
     // What failed before it served has nothing that could come back by itself.
     let waits_for_a_person = status == InstanceStatus::Failed && !serves;
@@ -117,9 +128,19 @@ async fn shown(conn: &mut PgConnection, row: table::AppInstance) -> Result<AppIn
     })
 }
 
+/// Those of which it matters that their node is not heard of: the others may be asked for the same without it.
+async fn out_of_reach(conn: &mut PgConnection, rows: &[table::AppInstance]) -> Result<Vec<Uuid>, ApiError> {
+    let failed: Vec<Uuid> = rows.iter().filter(|row| Retry::is_legal(row)).map(|row| row.id).collect();
+    if failed.is_empty() { Ok(failed) } else { Ok(table::on_lost_nodes(conn, &failed).await?) }
+}
+
 /// What may be asked of it now. Of an app that the project may not use any more, only what is not blocked.
-async fn offered(conn: &mut PgConnection, row: &table::AppInstance) -> Result<Vec<String>, ApiError> {
-    let mut legal = allowed_actions(row);
+async fn offered(
+    conn: &mut PgConnection,
+    row: &table::AppInstance,
+    lost: bool,
+) -> Result<Vec<String>, ApiError> {
+    let mut legal = if lost { allowed_out_of_reach(row) } else { allowed_actions(row) };
     if legal.iter().any(|verb| BLOCKED.contains(verb))
         && !entitlements::is_enabled(conn, row.project_id, &row.app_slug).await?
     {
@@ -137,9 +158,10 @@ async fn shown_all(
     conn: &mut PgConnection,
     rows: Vec<table::AppInstance>,
 ) -> Result<Vec<AppInstance>, ApiError> {
+    let lost = out_of_reach(conn, &rows).await?;
     let mut all = Vec::with_capacity(rows.len());
     for row in rows {
-        all.push(shown(conn, row).await?);
+        all.push(seen(conn, row, &lost).await?);
     }
     Ok(all)
 }

@@ -5,8 +5,9 @@ mod read;
 mod wellbeing;
 
 pub use read::{
-    Filter, Neighbours, expected_on, find, find_locked, list, neighbours, of, on_allocation, on_node,
-    running_on_lost_nodes, standing_in, unreachable_on_live_nodes, using_version,
+    Filter, Neighbours, changing_on_live_nodes, changing_on_lost_nodes, expected_on, find, find_locked, list,
+    neighbours, of, on_allocation, on_lost_nodes, on_node, running_on_lost_nodes, standing_in,
+    unreachable_on_live_nodes, using_version,
 };
 pub use wellbeing::{Serving, serving_on, tell_whether_it_serves};
 
@@ -165,6 +166,17 @@ pub async fn note_reason(conn: &mut PgConnection, id: Uuid, why: &Why) -> sqlx::
         id,
         why.reason.as_str(),
         why.message
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Whatever was said of it, there is nothing to say any more.
+pub async fn forget_reason(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update app_instances set status_reason = null, status_message = null, updated_at = engine.now() where id = $1",
+        id
     )
     .execute(conn)
     .await?;

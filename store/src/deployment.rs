@@ -14,6 +14,6 @@ mod write;
 pub use admission::{Admitted, Purpose, admit};
 pub use change::{Change, To, decide_change, own_share};
 pub use images::{runtime, still_usable, usable};
-pub use new::{Decision, Wish, decide};
+pub use new::{Decision, Wish, decide, within_budget};
 pub use places::candidate;
 pub use write::{Request, write};

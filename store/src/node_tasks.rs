@@ -322,6 +322,16 @@ pub async fn withdraw(conn: &mut PgConnection, idempotency_key: &str) -> sqlx::R
     Ok(taken.rows_affected() == 1)
 }
 
+/// Takes a task back that is to be answered no more. False where a node has or had it: unless that answered already, the task counts
+/// as failed with `late`, and is handed out to nobody again.
+pub async fn take_back(conn: &mut PgConnection, idempotency_key: &str, late: &Value) -> sqlx::Result<bool> {
+    let unseen = withdraw(conn, idempotency_key).await?;
+    if !unseen {
+        give_up(conn, idempotency_key, late).await?;
+    }
+    Ok(unseen)
+}
+
 /// A question was answered or given up: nothing of it is kept. A node that answers after that finds nobody.
 pub async fn forget(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<()> {
     sqlx::query!("delete from node_tasks where id = $1", id).execute(conn).await?;

@@ -1,5 +1,5 @@
 //! What is held by instances that should hold nothing: those that ended or failed, and those beside whose workload an older
-//! one was left. A failed instance whose node is silent holds what it will have again when the node returns.
+//! one was left. One that served until its node fell silent holds what it will have again when the node returns.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -31,7 +31,9 @@ pub async fn list(conn: &mut PgConnection, slice: Slice) -> sqlx::Result<Vec<Lea
            from balance b join app_instances i on i.id = b.instance_id
            group by i.id
            having i.status = 'decommissioned'
-               or (i.status = 'failed' and i.status_reason is distinct from 'node_unreachable')
+               or (i.status = 'failed' and (i.status_reason is distinct from 'node_unreachable'
+                   or not exists (select from app_instance_releases s
+                                  where s.instance_id = i.id and s.standing = 'serving')))
                or (i.status = 'running' and count(*) filter (where b.kind = 'workload') > 1)
            order by i.id limit $2"#,
         slice.after,

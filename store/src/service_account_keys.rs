@@ -110,21 +110,29 @@ pub async fn set_generation(conn: &mut PgConnection, key_id: &str, generation: i
     Ok(())
 }
 
-/// The generation of the workload that holds this key, while both are good.
-pub async fn generation_of(
+/// The workload that a key was given to.
+#[derive(Clone, Copy, Debug)]
+pub struct Holder {
+    pub generation: i64,
+    /// It is gone, or to go.
+    pub is_revoked: bool,
+}
+
+/// `None` for a key that no workload was given. Tokens outlive the key that they were made with, so a revoked one is told as such.
+pub async fn holder_of(
     conn: &mut PgConnection,
     service_account_id: Uuid,
     key_id: &str,
-) -> sqlx::Result<Option<i64>> {
-    let generation = sqlx::query_scalar!(
-        "select generation from service_account_keys
-         where service_account_id = $1 and key_id = $2 and revoked_at is null",
+) -> sqlx::Result<Option<Holder>> {
+    sqlx::query_as!(
+        Holder,
+        r#"select generation as "generation!", revoked_at is not null as "is_revoked!" from service_account_keys
+           where service_account_id = $1 and key_id = $2 and generation is not null"#,
         service_account_id,
         key_id
     )
     .fetch_optional(conn)
-    .await?;
-    Ok(generation.flatten())
+    .await
 }
 
 /// The workload of this generation is gone, and its key with it.

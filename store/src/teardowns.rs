@@ -67,19 +67,32 @@ pub async fn collect(conn: &mut PgConnection, instance: Uuid) -> sqlx::Result<()
     Ok(())
 }
 
-/// Open debts of nodes that are heard of, of instances that no run acts on, each with the newest removal since that the node
-/// answered, and what it answered. By instance.
-pub async fn payable(conn: &mut PgConnection) -> sqlx::Result<Vec<(Debt, Uuid, Value)>> {
+/// A debt whose node has answered a removal since.
+#[derive(Clone, Debug)]
+pub struct Payable {
+    pub debt: Debt,
+    /// The newest removal that it answered.
+    pub answered: Uuid,
+    /// What it answered where it says that it did what it was asked, newest first.
+    pub done: Vec<Value>,
+}
+
+/// Open debts of nodes that are heard of, of instances that no run acts on, by instance.
+pub async fn payable(conn: &mut PgConnection) -> sqlx::Result<Vec<Payable>> {
     let rows = sqlx::query!(
-        r#"select d.instance_id, d.node_id, d.run_id, d.created_at, d.collected_at, t.id as "task!", t.result as "result!"
+        r#"select d.instance_id, d.node_id, d.run_id, d.created_at, d.collected_at, answers.newest as "answered!",
+               answers.done as "done!: Vec<Value>"
            from teardown_debts d join nodes n on n.id = d.node_id and n.status in ('active', 'drained')
            join app_instances i on i.id = d.instance_id
            cross join lateral (
-               select t.id, t.result from node_tasks t
+               select (array_agg(t.id order by t.id desc))[1] as newest,
+                      coalesce(array_agg(t.result order by t.id desc) filter (where t.result ->> 'status' = 'succeeded'),
+                               '{}') as done
+               from node_tasks t
                where t.instance_id = d.instance_id and t.node_id = d.node_id
                  and t.kind in ('oci.remove', 'compose.remove') and t.finished_at >= d.created_at and t.result is not null
-               order by t.id desc limit 1) t
-           where d.collected_at is null
+           ) answers
+           where d.collected_at is null and answers.newest is not null
              and not exists (select from engine.run r where r.finished_at is null and r.target = 'app_instance:' || i.id)
            order by d.instance_id"#
     )
@@ -93,7 +106,7 @@ pub async fn payable(conn: &mut PgConnection) -> sqlx::Result<Vec<(Debt, Uuid, V
             created_at: row.created_at,
             collected_at: row.collected_at,
         };
-        (debt, row.task, row.result)
+        Payable { debt, answered: row.answered, done: row.done }
     });
     Ok(read.collect())
 }

@@ -12,7 +12,7 @@ async fn an_agent_that_starts_before_its_engine_waits_for_it_and_finds_what_was_
     let mut fleet = Fleet::start().await;
     let image = fleet.engine.stage.digest.clone();
     let number = fleet.platform.real_version(&fleet.engine, &image, &profile(PORT, 30)).await;
-    let allocation = fleet.allocates().await;
+    let allocation = fleet.allocates(2).await;
     let (id, run) = fleet.platform.deploy_version(allocation, &number, 0).await;
     fleet.platform.succeeds(run).await;
     let containers = fleet.containers(id);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use agent::{Simulated, SimulatedFault};
 use domain::StatusReason;
 use engine::RunState;
-use node_protocol::{Envelope, Evidence, Generations, Outcome, Output, PublicKey, Receipt, Refusal, Signed};
+use node_protocol::{Envelope, Evidence, Generations, Outcome, PublicKey, Receipt, Refusal, Signed};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -77,8 +77,7 @@ async fn a_node_that_cannot_remove_is_asked_again_when_an_operator_says_so() {
     let platform = Platform::new().await;
     let driver = Simulated::new();
     let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
-    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
-    platform.succeeds(run).await;
+    let id = platform.deployed(allocation, &profile(PORT, 30), 1).await;
     driver.will_keep(5);
     let path = project(&format!("/app-instances/{id}/decommission"));
     let accepted = platform.http.post(&path, json!({})).await.with(202);
@@ -104,8 +103,7 @@ async fn what_a_removal_left_behind_is_named_and_asked_for_again() {
     let platform = Platform::new().await;
     let driver = Simulated::new();
     let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
-    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
-    platform.succeeds(run).await;
+    let id = platform.deployed(allocation, &profile(PORT, 30), 1).await;
     driver.will_leave_behind(2);
     assert_eq!(platform.decommission(id).await["status"], "decommissioned", "and no operator was asked");
     let answers: Vec<(String, Option<String>)> = sqlx::query_as(
@@ -135,36 +133,29 @@ async fn evidence_of_something_left_behind_is_a_removal_that_is_still_to_be_done
     let launch = node.takes("10s").await;
     let failed = Outcome::Failed { reason: StatusReason::Internal, message: "no".into() };
     node.answers(&launch, &failed).await.with(200);
-    let removed = |task: &Envelope, remaining: &[&str]| {
-        let evidence = Evidence {
-            node_id: node.id,
-            instance_id: id,
-            task_id: task.task_id,
-            generations: Generations::Only(1),
-            driver: "simulated".into(),
-            removed: vec![],
-            remaining: remaining.iter().map(ToString::to_string).collect(),
-            observed_at: platform.http.realm.now(),
-        };
-        Outcome::Succeeded {
-            output: Output::Removed { evidence: Signed::sign(&evidence, &node.key).unwrap() },
-        }
-    };
+    let leaves = |task: &Envelope| Evidence { remaining: vec!["gpuaas-x".into()], ..node.finds(task) };
     // The undo of the launch is not content with it, nor with a node that does not want to.
     let undo = node.takes("10s").await;
-    node.answers(&undo, &removed(&undo, &["gpuaas-x"])).await.with(200);
+    node.answers(&undo, &node.swears(&leaves(&undo))).await.with(200);
     let undo = asked_again(&platform, &node).await;
     node.answers(&undo, &Outcome::Refused { refusal: Refusal::Expired }).await.with(200);
     let undo = asked_again(&platform, &node).await;
-    node.answers(&undo, &removed(&undo, &[])).await.with(200);
+    node.answers(&undo, &node.swears(&node.finds(&undo))).await.with(200);
     settled(&platform, run, RunState::Compensated).await;
     // Neither is the end.
     let path = project(&format!("/app-instances/{id}/decommission"));
     let accepted = platform.http.post(&path, json!({})).await.with(202);
     let removal = node.takes("10s").await;
-    node.answers(&removal, &removed(&removal, &["gpuaas-x"])).await.with(200);
+    node.answers(&removal, &node.swears(&leaves(&removal))).await.with(200);
+    // Nor is it content with what shows less than it asked for, or something else.
     let removal = node.takes("10s").await;
-    node.answers(&removal, &removed(&removal, &[])).await.with(200);
+    let less = Evidence { generations: Generations::Only(1), ..node.finds(&removal) };
+    node.answers(&removal, &node.swears(&less)).await.with(200);
+    let removal = node.takes("10s").await;
+    let other = Evidence { task_id: undo.task_id, ..node.finds(&removal) };
+    node.answers(&removal, &node.swears(&other)).await.with(200);
+    let removal = node.takes("10s").await;
+    node.answers(&removal, &node.swears(&node.finds(&removal))).await.with(200);
     platform.succeeds(id_of(&accepted["workflow"])).await;
     assert_eq!(platform.instance(id).await["status"], "decommissioned");
     platform.end().await;
@@ -181,7 +172,7 @@ async fn asked_again(platform: &Platform, node: &Node) -> Envelope {
     }
 }
 
-async fn settled(platform: &Platform, run: Uuid, state: RunState) {
+pub(super) async fn settled(platform: &Platform, run: Uuid, state: RunState) {
     while !platform.story.state(run).await.is_terminal() {
         platform.story.advance(Duration::from_secs(10)).await;
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -247,6 +238,8 @@ async fn a_deployment_whose_node_was_lost_fails_with_a_debt_that_is_collected_wh
         "nothing brings it back by itself"
     );
     assert_eq!(platform.held(id).await, ["workload 1"], "what may be there stays on the books");
+    let leaks = platform.http.get(&admin("/resource-ledger/leaks")).await.with(200);
+    assert_eq!(leaks["items"][0]["app_instance_id"], json!(id), "and nothing will have it again: {leaks:#}");
     platform.story.check_while_others_work().await;
     // Its first try at the removal fails, so it is asked once more.
     driver.will_keep(1);
@@ -272,8 +265,7 @@ async fn a_silent_node_is_in_debt_and_pays_when_it_returns() {
     let platform = Platform::new().await;
     let driver = Simulated::new();
     let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
-    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
-    platform.succeeds(run).await;
+    let id = platform.deployed(allocation, &profile(PORT, 30), 1).await;
     let folder = agent.kill().await;
     let path = project(&format!("/app-instances/{id}/decommission"));
     let accepted = platform.http.post(&path, json!({})).await.with(202);
@@ -314,8 +306,7 @@ async fn what_another_driver_than_the_nodes_swears_to_is_no_proof() {
     let platform = Platform::new().await;
     let driver = Simulated::new();
     let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
-    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
-    platform.succeeds(run).await;
+    let id = platform.deployed(allocation, &profile(PORT, 30), 1).await;
     let enrolled_with = async |driver: &str| {
         let set = sqlx::query("update nodes set driver = $2 where id = $1").bind(agent.id).bind(driver);
         set.execute(&platform.story.pool).await.unwrap();

@@ -15,8 +15,7 @@ async fn an_instance_is_placed_launched_found_healthy_and_running() {
     let platform = Platform::new().await;
     let driver = Simulated::new();
     let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
-    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 2).await;
-    platform.succeeds(run).await;
+    let id = platform.deployed(allocation, &profile(PORT, 30), 2).await;
     let instance = platform.instance(id).await;
     assert_eq!((&instance["status"], &instance["status_reason"]), (&json!("running"), &json!(null)));
     let digest = shelve("1.0.0").to_string();

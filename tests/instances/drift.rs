@@ -23,8 +23,7 @@ use crate::support::registry::shelve;
 async fn running(driver: &Simulated) -> (Platform, RunningAgent, Uuid) {
     let platform = Platform::new().await;
     let (agent, allocation) = platform.node("gpu-1", driver, 4).await;
-    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
-    platform.succeeds(run).await;
+    let id = platform.deployed(allocation, &profile(PORT, 30), 1).await;
     (platform, agent, id)
 }
 
@@ -102,8 +101,7 @@ async fn an_instance_that_cannot_be_read_keeps_no_other_from_being_put_right() {
     let driver = Simulated::new();
     let platform = Platform::new().await;
     let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
-    let (odd, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
-    platform.succeeds(run).await;
+    let odd = platform.deployed(allocation, &profile(PORT, 30), 1).await;
     let (other, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
     platform.succeeds(run).await;
     let set = async |profile: &str| {
@@ -201,7 +199,7 @@ async fn where_policy_says_so_what_cannot_be_started_waits_for_a_person_and_is_n
 }
 
 /// The node falls silent for so long that it is given up, and comes back after `meanwhile`.
-async fn lost_and_found(
+pub(super) async fn lost_and_found(
     platform: &Platform,
     agent: RunningAgent,
     driver: &Simulated,
@@ -324,6 +322,24 @@ async fn what_somebody_does_to_real_containers_is_undone() {
     platform.decommission(id).await;
     assert_eq!(engine.leftovers(), Vec::<String>::new());
     agent.end().await;
+    platform.end().await;
+}
+
+/// How an instance is, its own node says and no other.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_node_has_of_an_instance_of_another_is_taken_away_there_and_changes_nothing() {
+    let (driver, other) = (Simulated::new(), Simulated::new());
+    let (platform, agent, id) = running(&driver).await;
+    let (stranger, _) = platform.node("gpu-2", &other, 4).await;
+    plant(&other, id, 7).await;
+    assert_eq!(look(&platform, stranger.id).await, 1);
+    assert_eq!(states(&other, id).await, []);
+    assert_eq!(states(&driver, id).await, [(1, WorkloadState::Running)]);
+    assert_eq!(platform.events(id).await, ["requested", "deploying", "running"]);
+    let held = ["cpu_core 1", "gpu 1", "memory_gib 1", "port 1", "service_account 1", "workload 1"];
+    assert_eq!(platform.held(id).await, held, "what it holds where it lives is its own");
+    agent.end().await;
+    stranger.end().await;
     platform.end().await;
 }
 

@@ -44,8 +44,7 @@ async fn an_instance_that_stops_serving_says_so_until_it_serves_again() {
     let platform = Platform::new().await;
     let driver = Simulated::new();
     let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
-    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
-    platform.succeeds(run).await;
+    let id = platform.deployed(allocation, &profile(PORT, 30), 1).await;
     let healthy = ("healthy".to_owned(), "running".to_owned(), "healthy".to_owned());
     assert_eq!(seen(&platform, id).await, healthy, "known as soon as it runs");
     driver.falls_ill(id, true);

@@ -6,8 +6,10 @@
 //! added to a plan is struck from then on, and one that no life comes to fails the story.
 
 mod gate;
+mod in_place;
 mod life;
 mod line;
+mod put_right;
 
 use std::time::Duration;
 
@@ -83,10 +85,7 @@ impl Roads {
 async fn through_lives(victim: Victim, short: usize) {
     let mut fleet = Fleet::start().await;
     gate::build(&fleet.platform.story).await;
-    // They come to every step: a workload that serves at once is not asked whether it does.
-    let [first, second] = ["welcome", "second"].map(|words| fleet.engine.slow_image(words).unwrap());
-    let first = fleet.platform.real_version(&fleet.engine, &first, &profile(PORT, 30)).await;
-    let second = fleet.platform.real_version(&fleet.engine, &second, &profile(PORT, 30)).await;
+    let (first, second) = versions(&fleet).await;
     let roads = Roads::new();
     let lives = if is_slow() { 0..roads.lives() } else { short..short + 1 };
     for life in lives {
@@ -94,6 +93,15 @@ async fn through_lives(victim: Victim, short: usize) {
         Box::pin(life.is_lived(&roads, &first, &second)).await;
     }
     fleet.end().await;
+}
+
+/// Of which the first says "welcome" and the second "second". They come to every step: a workload that serves at once is not asked
+/// whether it does.
+async fn versions(fleet: &Fleet) -> (String, String) {
+    let [first, second] = ["welcome", "second"].map(|words| fleet.engine.slow_image(words).unwrap());
+    let first = fleet.platform.real_version(&fleet.engine, &first, &profile(PORT, 30)).await;
+    let second = fleet.platform.real_version(&fleet.engine, &second, &profile(PORT, 30)).await;
+    (first, second)
 }
 
 struct Life<'a> {
@@ -104,7 +112,7 @@ struct Life<'a> {
 
 impl Life<'_> {
     async fn is_lived(&mut self, roads: &Roads, first: &str, second: &str) {
-        let allocation = self.fleet.allocates().await;
+        let allocation = self.fleet.allocates(2).await;
         relaunches(self.fleet, false).await;
         let gate = self.closes(&roads.deploy).await;
         let (id, run) = self.fleet.platform.deploy_version(allocation, first, 0).await;

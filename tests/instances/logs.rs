@@ -28,8 +28,7 @@ async fn the_node_tells_the_last_lines_and_nobody_keeps_them() {
     let platform = Platform::new().await;
     let driver = Simulated::new();
     let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
-    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
-    platform.succeeds(run).await;
+    let id = platform.deployed(allocation, &profile(PORT, 30), 1).await;
     let told = platform.http.acting("viewer").get(&logs(id, "?tail=5")).await.with(200);
     assert_eq!((texts(&told), &told["truncated"]), (vec!["main: simulated, so nothing runs"], &json!(false)));
     let other = platform.http.get(&logs(id, "?member=sidecar")).await.with(200);
@@ -93,8 +92,7 @@ async fn a_log_is_followed_only_as_long_as_its_reader_may_read_it() {
     let platform = Platform::new().await;
     let driver = Simulated::new();
     let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
-    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
-    platform.succeeds(run).await;
+    let id = platform.deployed(allocation, &profile(PORT, 30), 1).await;
     let request = Request::get(logs(id, "?follow=true")).body(Body::empty()).unwrap();
     let followed = platform.http.acting("viewer").open(request).await;
     let mut lines = followed.into_body().into_data_stream();

@@ -4,15 +4,19 @@
 use std::time::Duration;
 
 use agent::{Simulated, SimulatedFault};
-use engine::{RunState, Start};
+use engine::{Engine, RunState, Start};
 use serde_json::json;
 use uuid::Uuid;
+use workflows::allocation::{ReleaseAllocation, target};
 use workflows::reconcilers::lost_nodes::WatchNodes;
 
+use super::tried_again::whose_end_was_cancelled;
 use crate::http::{admin, project};
 use crate::support::agent::RunningAgent;
 use crate::support::docker::PORT;
 use crate::support::platform::{Platform, id_of, profile};
+use crate::support::realm::EXAMPLE;
+use crate::support::story::{operator, quick};
 
 pub(super) async fn watch(platform: &Platform) {
     let options = Start { correlation_id: "c-watch".into(), ..Start::default() };
@@ -28,8 +32,7 @@ async fn a_lost_node_fails_its_instances_and_brings_them_back_when_it_returns() 
     let platform = Platform::new().await;
     let driver = Simulated::new();
     let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
-    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
-    platform.succeeds(run).await;
+    let id = platform.deployed(allocation, &profile(PORT, 30), 1).await;
     let (node, folder) = (agent.id, agent.kill().await);
     platform.story.advance(Duration::from_secs(120)).await;
     watch(&platform).await;
@@ -68,6 +71,19 @@ async fn a_lost_node_fails_its_instances_and_brings_them_back_when_it_returns() 
     platform.end().await;
 }
 
+/// It looks again and again, later and later.
+async fn released(platform: &Platform, run: Uuid) {
+    for _ in 0..600 {
+        let seen = platform.story.until(run, &[RunState::Waiting, RunState::Succeeded]).await;
+        if seen == RunState::Succeeded {
+            return;
+        }
+        platform.story.advance(Duration::from_secs(5)).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("it waits for what never comes: {}", platform.story.describe(run).await);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn releasing_an_allocation_decommissions_what_stands_on_it_first() {
     let platform = Platform::new().await;
@@ -86,19 +102,75 @@ async fn releasing_an_allocation_decommissions_what_stands_on_it_first() {
     let run = id_of(&begun["workflow"]);
     let again = platform.http.post(&path, json!({})).await;
     assert!(again.status == 202 || again.status == 200, "{:#}", again.body);
+    if again.status == 202 {
+        assert_eq!(id_of(&again.body["workflow"]), run, "one run");
+    }
     let body = json!({ "app_slug": "hello", "version": number, "display_name": "late" });
     let late = platform.create(body).await.with(422);
     assert_eq!(late["code"], "placement_unsatisfiable", "nothing new is placed there");
-    while platform.story.until(run, &[RunState::Waiting, RunState::Succeeded]).await != RunState::Succeeded {
-        platform.story.advance(Duration::from_secs(5)).await;
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    released(&platform, run).await;
     for id in instances {
         assert_eq!(platform.instance(id).await["status"], "decommissioned");
         platform.http.get(&project(&format!("/app-instances/{id}/receipt"))).await.with(200);
     }
     let released = platform.http.get(&project(&format!("/allocations/{allocation}"))).await.with(200);
     assert_eq!(released["status"], "released");
+    agent.end().await;
+    platform.end().await;
+}
+
+/// It began nothing, so nothing was released; and the allocation takes nothing new either.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_allocation_whose_release_was_cancelled_before_its_turn_can_still_be_released() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    let id = platform.deployed(allocation, &profile(PORT, 30), 1).await;
+    let elsewhere = Engine::new(platform.story.database.options.clone(), quick());
+    let options = Start {
+        project_id: EXAMPLE,
+        correlation_id: "c-release".into(),
+        start_key: Some(target(allocation)),
+        target: Some(target(allocation)),
+        ..Start::default()
+    };
+    let mut tx = platform.story.pool.begin().await.unwrap();
+    sqlx::query("update allocations set status = 'releasing' where id = $1")
+        .bind(allocation)
+        .execute(&mut *tx)
+        .await
+        .unwrap();
+    let dead = elsewhere.start(&mut tx, &ReleaseAllocation { allocation }, options).await.unwrap().id;
+    elsewhere.cancel(&mut tx, dead, &operator()).await.unwrap();
+    tx.commit().await.unwrap();
+    elsewhere.close().await;
+    platform.story.engine.wake();
+    assert_eq!(platform.story.ends(dead).await, RunState::Cancelled);
+    let path = admin(&format!("/allocations/{allocation}/release?wait=60s"));
+    let released = platform.http.post(&path, json!({})).await.with(200);
+    assert_eq!(
+        (&released["status"], &released["workflow"]["status"]),
+        (&json!("released"), &json!("succeeded")),
+        "{released:#}"
+    );
+    assert_eq!(platform.instance(id).await["status"], "decommissioned");
+    agent.end().await;
+    platform.end().await;
+}
+
+/// Nobody acts any more on what stands there, though it is to end.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_allocation_is_released_past_an_end_that_was_cancelled_before_its_turn() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    let id = whose_end_was_cancelled(&platform, &driver, allocation).await;
+    let path = admin(&format!("/allocations/{allocation}/release"));
+    let begun = platform.http.post(&path, json!({})).await.with(202);
+    released(&platform, id_of(&begun["workflow"])).await;
+    assert_eq!(platform.instance(id).await["status"], "decommissioned");
+    let shown = platform.http.get(&project(&format!("/allocations/{allocation}"))).await.with(200);
+    assert_eq!(shown["status"], "released");
     agent.end().await;
     platform.end().await;
 }

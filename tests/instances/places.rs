@@ -108,8 +108,7 @@ async fn a_port_that_somebody_unknown_has_is_passed_over_the_next_time() {
     let (first, run) = platform.deploy(allocation, &profile(PORT, 30), 0).await;
     assert_eq!(platform.story.ends(run).await, RunState::Compensated);
     assert_eq!(platform.instance(first).await["status_reason"]["code"], "port_unavailable");
-    let (_, run) = platform.deploy(allocation, &profile(PORT, 30), 0).await;
-    platform.succeeds(run).await;
+    platform.deployed(allocation, &profile(PORT, 30), 0).await;
     assert_eq!(platform.act(first, "retry", json!({})).await["status"], "running");
     assert_eq!(ports(&platform).await, [30_000, 30_001, 30_002]);
     agent.end().await;

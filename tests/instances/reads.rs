@@ -49,7 +49,8 @@ async fn a_plan_says_what_would_happen_and_does_nothing() {
     assert!(plan["expected_seconds"].as_f64().is_some(), "by what nodes took before: {plan:#}");
     assert_eq!(plan["effective"]["version"], json!(new));
     let same = json!({ "action": "upgrade", "target_version": old });
-    assert_eq!(viewer.post(&path, same).await.with(200)["changes_nothing"], true);
+    let same = viewer.post(&path, same).await.with(200);
+    assert_eq!((&same["changes_nothing"], &same["expected_seconds"]), (&json!(true), &json!(null)));
     viewer.post(&path, json!({ "action": "upgrade" })).await.with(400);
     viewer.post(&path, json!({ "action": "rollback" })).await.with(409);
     let plan = viewer.post(&path, json!({ "action": "decommission" })).await.with(200);
@@ -144,6 +145,33 @@ async fn give_back(conn: &mut PgConnection, instance: Uuid) {
     .execute(conn)
     .await
     .unwrap();
+}
+
+/// What nodes were seen to take for a step counts only where the step happens.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_counts_the_time_of_a_stop_only_where_something_is_stopped() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 1).await;
+    let (old, new) = (platform.version(&profile(PORT, 30)).await, platform.version(&profile(PORT, 30)).await);
+    let next = platform.version(&profile(PORT, 30)).await;
+    let (id, run) = platform.deploy_version(allocation, &old, 1).await;
+    platform.succeeds(run).await;
+    platform.act(id, "upgrade", json!({ "target_version": new })).await;
+    let plan = async |id: Uuid| {
+        let path = project(&format!("/app-instances/{id}/plan"));
+        let plan = platform.http.post(&path, json!({ "action": "upgrade", "target_version": next })).await;
+        let plan = plan.with(200);
+        let steps = plan["steps"].as_array().unwrap();
+        let stop = steps.iter().find(|step| step["name"] == "workload_stopped").unwrap();
+        (plan["strategy"].clone(), stop["expected_seconds"].is_number())
+    };
+    assert_eq!(plan(id).await, (json!("stop_then_start"), true));
+    let (beside, run) = platform.deploy_version(allocation, &new, 0).await;
+    platform.succeeds(run).await;
+    assert_eq!(plan(beside).await, (json!("side_by_side"), false));
+    agent.end().await;
+    platform.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -45,6 +45,15 @@ async fn workload(platform: &Platform, id: Uuid, generation: i64) -> (Http, Stri
     (platform.http.bearing(answer["access_token"].as_str().unwrap()), key.id().to_owned())
 }
 
+/// A change that has come so far that the new workload's first word is awaited.
+async fn awaited(platform: &Platform, id: Uuid, verb: &str, body: Value) -> Uuid {
+    let path = own(id, &format!("/{verb}"));
+    let begun = platform.http.acting("operator").post(&path, body).await.with(202);
+    let run = id_of(&begun["workflow"]);
+    platform.story.until_true("the new one is awaited", ASKS_FOR_HEALTH, run, &[]).await;
+    run
+}
+
 fn speaks(grace_seconds: u32) -> Value {
     let mut profile = profile(PORT, grace_seconds);
     profile["health"] = json!({ "kind": "heartbeat", "grace_seconds": grace_seconds });
@@ -122,20 +131,42 @@ async fn where_health_is_a_heartbeat_each_workload_runs_when_it_has_spoken_itsel
     assert_eq!(platform.instance(id).await["status_reason"], json!(null));
 
     let next = platform.version(&speaks(30)).await;
-    let path = own(id, "/upgrade");
-    let begun =
-        platform.http.acting("operator").post(&path, json!({ "target_version": next })).await.with(202);
-    let run = id_of(&begun["workflow"]);
-    platform.story.until_true("the new one is awaited", ASKS_FOR_HEALTH, run, &[]).await;
+    let run = awaited(&platform, id, "upgrade", json!({ "target_version": next })).await;
     for beat in [json!({}), json!({ "key_id": old_key })] {
         assert_eq!(old.post(&own(id, "/heartbeat"), beat).await.status, 204);
     }
     platform.story.until_true("the old one does not speak for it", ASKS_FOR_HEALTH, run, &[]).await;
     assert_eq!(platform.instance(id).await["status"], "upgrading");
-    let (new, key_id) = workload(&platform, id, 2).await;
-    assert_eq!(new.post(&own(id, "/heartbeat"), json!({ "key_id": key_id })).await.status, 204);
+    let well = json!({ "event_type": "healthy", "payload": {} });
+    old.post(&own(id, "/events"), well.clone()).await.with(202);
+    platform.story.until_true("nor does its event", ASKS_FOR_HEALTH, run, &[]).await;
+    // Whose word it is, the key says that the token was made with.
+    let (new, new_key) = workload(&platform, id, 2).await;
+    let beat = json!({ "key_id": new_key });
+    let of_another = old.post(&own(id, "/heartbeat"), beat).await.with(400);
+    assert_eq!(of_another["details"]["errors"][0]["pointer"], "/key_id");
+    assert_eq!(new.post(&own(id, "/heartbeat"), json!({})).await.status, 204);
     platform.succeeds(run).await;
     assert_eq!(platform.instance(id).await["version"], next);
+
+    let run = awaited(&platform, id, "rollback", json!({})).await;
+    let (newest, _) = workload(&platform, id, 3).await;
+    newest.post(&own(id, "/events"), well.clone()).await.with(202);
+    platform.succeeds(run).await;
+
+    // The token of one that was taken away again outlives it, and does not speak for what serves.
+    let run = awaited(&platform, id, "upgrade", json!({ "target_version": next })).await;
+    let (undone, _) = workload(&platform, id, 4).await;
+    let path = project(&format!("/workflows/{run}/cancel"));
+    platform.http.acting("operator").post(&path, json!({})).await.with(202);
+    assert_eq!(platform.story.ends(run).await, RunState::Cancelled);
+    for (path, said) in [("/heartbeat", json!({})), ("/events", well)] {
+        let refused = undone.post(&own(id, path), said).await.with(409);
+        assert_eq!(
+            (&refused["code"], &refused["details"]["state"]),
+            (&json!("state_conflict"), &json!("revoked"))
+        );
+    }
     agent.end().await;
     platform.end().await;
 }

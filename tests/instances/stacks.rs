@@ -176,8 +176,7 @@ async fn a_launch_that_no_file_can_be_rendered_for_is_refused_with_its_field() {
 async fn only_a_stack_is_rendered() {
     let platform = Platform::new().await;
     let (agent, allocation) = platform.node("gpu-1", &Simulated::new(), 4).await;
-    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
-    platform.succeeds(run).await;
+    let id = platform.deployed(allocation, &profile(PORT, 30), 1).await;
     let none = platform.http.get(&project(&format!("/app-instances/{id}/rendered"))).await.with(409);
     assert_eq!(none["code"], "state_conflict");
     agent.end().await;

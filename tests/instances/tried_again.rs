@@ -55,11 +55,12 @@ async fn an_upgrade_that_was_undone_can_be_tried_again_and_tells_so() {
     platform.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_instance_whose_end_was_cancelled_before_its_turn_can_still_be_ended() {
-    let platform = Platform::new().await;
-    let driver = Simulated::new();
-    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+/// An instance that is to end and on which nobody acts: its end was cancelled while it waited for the deployment's undo.
+pub(super) async fn whose_end_was_cancelled(
+    platform: &Platform,
+    driver: &Simulated,
+    allocation: Uuid,
+) -> Uuid {
     driver.will(SimulatedFault::Hang);
     let (id, deploy) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
     platform.story.until(deploy, &[RunState::Waiting]).await;
@@ -68,6 +69,15 @@ async fn an_instance_whose_end_was_cancelled_before_its_turn_can_still_be_ended(
     platform.http.post(&project(&format!("/workflows/{waiting}/cancel")), json!({})).await.with(202);
     assert_eq!(platform.story.ends(waiting).await, RunState::Cancelled);
     driver.release(1);
+    id
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instance_whose_end_was_cancelled_before_its_turn_can_still_be_ended() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    let id = whose_end_was_cancelled(&platform, &driver, allocation).await;
     let ended = platform.decommission(id).await;
     assert_eq!(ended["status"], "decommissioned", "{ended:#}");
     agent.end().await;

@@ -152,17 +152,30 @@ async fn a_node_that_cannot_let_the_key_in_fails_the_deployment_and_says_why() {
     platform.end().await;
 }
 
+struct Opened {
+    agent: RunningAgent,
+    file: PathBuf,
+    credential: Uuid,
+    id: Uuid,
+}
+
+/// A node that the key of an instance opens.
+async fn opened(platform: &Platform) -> Opened {
+    let (agent, _) = platform.node("gpu-1", &Simulated::new(), 4).await;
+    let file = furnish(&agent);
+    let number = bootstrapped(platform).await;
+    let (private, public) = key(1);
+    let credential = keep(platform, "first", &private).await;
+    let id = deploy(platform, &number, credential).await;
+    holds(&file, &[&public]).await;
+    Opened { agent, file, credential, id }
+}
+
 /// A key that may still open the door is not taken for gone.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_instance_ends_only_once_its_node_has_let_go_of_its_key() {
     let platform = Platform::new().await;
-    let driver = Simulated::new();
-    let (agent, _) = platform.node("gpu-1", &driver, 4).await;
-    let file = furnish(&agent);
-    let number = bootstrapped(&platform).await;
-    let (private, public) = key(1);
-    let id = deploy(&platform, &number, keep(&platform, "first", &private).await).await;
-    holds(&file, &[&public]).await;
+    let Opened { agent, file, id, .. } = opened(&platform).await;
 
     // Somebody tidied up by hand: where the block ends cannot be told any more.
     let whole = std::fs::read_to_string(&file).unwrap();
@@ -193,14 +206,7 @@ async fn an_instance_ends_only_once_its_node_has_let_go_of_its_key() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_could_not_take_a_revoked_key_out_is_told_again() {
     let platform = Platform::new().await;
-    let driver = Simulated::new();
-    let (agent, _) = platform.node("gpu-1", &driver, 4).await;
-    let file = furnish(&agent);
-    let number = bootstrapped(&platform).await;
-    let (private, public) = key(1);
-    let credential = keep(&platform, "first", &private).await;
-    let id = deploy(&platform, &number, credential).await;
-    holds(&file, &[&public]).await;
+    let Opened { agent, file, credential, id } = opened(&platform).await;
 
     let whole = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, whole.replace("# END gpuaas\n", "")).unwrap();

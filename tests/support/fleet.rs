@@ -64,10 +64,10 @@ impl Fleet {
         Fleet { platform, engine, node, folder, address, server, worker, agent }
     }
 
-    /// A part of the node, for the project.
-    pub async fn allocates(&self) -> Uuid {
+    /// A part of the node with so many cores, for the project.
+    pub async fn allocates(&self, cores: u32) -> Uuid {
         let body = json!({
-            "project_id": EXAMPLE, "node_id": self.node, "capacity_shape": "gpu_slice", "gpu_count": 0, "cpu_cores": 2,
+            "project_id": EXAMPLE, "node_id": self.node, "capacity_shape": "gpu_slice", "gpu_count": 0, "cpu_cores": cores,
             "memory_gib": 2,
         });
         id_of(&self.platform.http.post(&admin("/allocations"), body).await.with(201))

@@ -12,7 +12,7 @@ use sqlx::PgConnection;
 use store::{allocations, app_instances};
 use uuid::Uuid;
 
-use crate::instance::decommission::end;
+use crate::instance::decommission::{end, end_after_all};
 
 /// How long the first look waits for the next; later ones wait twice as long each, up to the longest.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
@@ -60,7 +60,8 @@ async fn mark_released(conn: &mut PgConnection, allocation: Uuid) -> Result<(), 
     Ok(())
 }
 
-/// Asks for the end of everything on the allocation that was not asked for it yet. Answers how much is still there.
+/// Asks for the end of everything on the allocation that was not asked for it yet, and once more where whoever was asked for it
+/// acts no more. Answers how much is still there.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct DecommissionInstances {
     pub allocation: Uuid,
@@ -74,14 +75,28 @@ impl Activity for DecommissionInstances {
     async fn run(&self, env: &Env, call: &Call) -> Result<usize, Fault> {
         let mut tx = env.pool().begin().await?;
         let left = app_instances::on_allocation(&mut tx, self.allocation).await?;
+        tx.rollback().await?;
         for id in &left {
-            let Some(instance) = app_instances::find_locked(&mut tx, *id).await? else { continue };
-            if instance.status()? != InstanceStatus::Decommissioning {
-                end(env, &mut tx, &instance, call).await?;
-            }
+            end_one(env, *id, call).await?;
         }
-        tx.commit().await?;
         env.engine().wake();
         Ok(left.len())
     }
+}
+
+/// In a transaction of its own, because one that others act on is left as it is, and keeps no other from its end.
+async fn end_one(env: &Env, id: Uuid, call: &Call) -> Result<(), Fault> {
+    let mut tx = env.pool().begin().await?;
+    let Some(instance) = app_instances::find_locked(&mut tx, id).await? else { return Ok(()) };
+    match instance.status()? {
+        InstanceStatus::Decommissioned => return Ok(()),
+        InstanceStatus::Decommissioning => {
+            if !end_after_all(env, &mut tx, &instance, call).await? {
+                return Ok(());
+            }
+        }
+        _ => end(env, &mut tx, &instance, call).await?,
+    }
+    tx.commit().await?;
+    Ok(())
 }

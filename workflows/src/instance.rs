@@ -14,7 +14,7 @@ mod upgrade;
 
 pub use change::Shift;
 pub use explain::{Explained, explain};
-pub use retry::Retry;
+pub use retry::{Retry, allowed_out_of_reach};
 pub use rollback::{Rollback, RollbackInstance, RollbackInstanceInput};
 pub use upgrade::{Upgrade, UpgradeInstance, UpgradeInstanceInput};
 

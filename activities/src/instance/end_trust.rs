@@ -35,13 +35,7 @@ impl Activity for EndTrust {
         let instance = held(&mut tx, self.instance).await?;
         ssh_trusts::end(&mut tx, instance.id).await?;
         let signal = format!("{UNTRUSTED}/{}", self.attempt);
-        let asking = Asking {
-            key: &call.idempotency_key,
-            epoch: call.epoch,
-            wakes: Some((call.run, &signal)),
-            correlation_id: &call.correlation_id,
-        };
-        tell(&mut tx, self.node_id, asking).await?;
+        tell(&mut tx, self.node_id, Asking::by(call, &signal)).await?;
         tx.commit().await?;
         Ok(())
     }

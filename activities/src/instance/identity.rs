@@ -79,13 +79,7 @@ impl Activity for TellTrustAgain {
     async fn run(&self, env: &Env, call: &Call) -> Result<(), Fault> {
         let mut tx = env.engine.pool().begin().await?;
         let signal = format!("{TRUSTED}/{}", self.attempt);
-        let asking = Asking {
-            key: &call.idempotency_key,
-            epoch: call.epoch,
-            wakes: Some((call.run, &signal)),
-            correlation_id: &call.correlation_id,
-        };
-        tell(&mut tx, self.node_id, asking).await?;
+        tell(&mut tx, self.node_id, Asking::by(call, &signal)).await?;
         tx.commit().await?;
         Ok(())
     }
@@ -120,8 +114,7 @@ async fn trust(conn: &mut PgConnection, instance: &AppInstance, call: &Call) -> 
     let Some(allocation) = allocation else { return Ok(None) };
     ssh_trusts::extend(conn, instance.id, allocation.node_id, *credential).await?;
     let key = format!("{}/ssh_trust", call.idempotency_key);
-    let wakes = Some((call.run, TRUSTED));
-    let asking = Asking { key: &key, epoch: call.epoch, wakes, correlation_id: &call.correlation_id };
+    let asking = Asking { key: &key, ..Asking::by(call, TRUSTED) };
     Ok(Some(tell(conn, allocation.node_id, asking).await?))
 }
 

@@ -1,8 +1,10 @@
-//! Checks a node's evidence against the key the node enrolled with, and makes the platform's receipt of it.
+//! Checks a node's evidence against the key the node enrolled with and against what it was asked for, and makes the platform's
+//! receipt of it.
 
 use engine::{Activity, Call, Fault};
-use node_protocol::{Evidence, PublicKey, Receipt, Signed};
+use node_protocol::{Evidence, PublicKey, Receipt, Signed, Task};
 use serde::{Deserialize, Serialize};
+use store::node_tasks::{self, NodeTask};
 use store::resource_ledger as ledger;
 use store::{app_instances, nodes};
 use uuid::Uuid;
@@ -22,7 +24,7 @@ impl Activity for SignReceipt {
     type Env = Env;
     type Output = Signed;
 
-    async fn run(&self, env: &Env, _call: &Call) -> Result<Signed, Fault> {
+    async fn run(&self, env: &Env, call: &Call) -> Result<Signed, Fault> {
         let signers = env.signers()?;
         let mut tx = env.engine.pool().begin().await?;
         let gone = |what: &str| Fault::terminal("gone", format!("the {what} is gone"));
@@ -30,6 +32,8 @@ impl Activity for SignReceipt {
         let node_key = nodes::enrolled_key(&mut tx, self.node_id).await?.ok_or_else(|| gone("node"))?;
         let node = nodes::find(&mut tx, self.node_id).await?.ok_or_else(|| gone("node"))?;
         let evidence = self.checked(&node_key, node.driver.as_deref())?;
+        let task = node_tasks::find(&mut tx, evidence.task_id).await?;
+        self.is_of_this_end(&evidence, task, call.run)?;
         let held = ledger::balance(&mut tx, instance.id).await?;
         let receipt = Receipt {
             instance_id: instance.id,
@@ -63,5 +67,23 @@ impl SignReceipt {
             format!("the node's evidence does not show a clean teardown: {:?} remain", evidence.remaining)
         };
         Err(Fault::needs_operator("teardown_unproven", message))
+    }
+
+    /// Evidence says what a node looked for, not what it was asked: only that of a removal for good by this very run will do.
+    fn is_of_this_end(&self, evidence: &Evidence, task: Option<NodeTask>, run: Uuid) -> Result<(), Fault> {
+        let task = task.filter(|task| task.run_id == Some(run) && task.node_id == self.node_id);
+        match task.and_then(|task| Task::read(&task.kind, &task.input).ok()) {
+            Some(Task::OciRemove(asked) | Task::ComposeRemove(asked))
+                if asked.instance_id == self.instance
+                    && asked.for_good
+                    && evidence.generations.cover(asked.generations) =>
+            {
+                Ok(())
+            }
+            _ => {
+                let message = "the node's evidence is not of the removal that this run asked for";
+                Err(Fault::needs_operator("teardown_unproven", message))
+            }
+        }
     }
 }

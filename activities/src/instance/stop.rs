@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
+use domain::StatusReason;
 use engine::{Activity, Call, Fault, Retry};
 use node_protocol::{Control, ControlAction, Outcome, Refusal};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use store::app_instances::AppInstance;
 use store::node_tasks;
 use uuid::Uuid;
@@ -48,13 +49,16 @@ impl Activity for StopWorkload {
 
     async fn undo(&self, env: &Env, call: &Call) -> Result<(), Fault> {
         let mut tx = env.engine.pool().begin().await?;
+        let instance = held(&mut tx, self.instance).await?;
         let stop = call.idempotency_key.replace("/undo", "/do");
         let known = node_tasks::find_by_key(&mut tx, &stop).await?;
-        if known.is_none() || node_tasks::withdraw(&mut tx, &stop).await? {
+        // Its answer may have gone astray. Handed out again it would stop what is about to be started.
+        let message = "the node did not answer in time".to_owned();
+        let late = Outcome::Failed { reason: StatusReason::NodeUnreachable, message };
+        if known.is_none() || node_tasks::take_back(&mut tx, &stop, &json!(late)).await? {
             tx.commit().await?;
             return Ok(());
         }
-        let instance = held(&mut tx, self.instance).await?;
         let input = self.input(&instance, ControlAction::Start)?;
         let order = self.order(&instance, &input, None);
         let answered = insist(&mut tx, &order, call, starts_or_never_will).await?;

@@ -11,14 +11,18 @@ use store::canary_samples::{self, Outcome as Sample};
 use store::{app_instance_heartbeats, app_versions, node_tasks};
 use uuid::Uuid;
 
-/// What a step noted, or else what became of the run's tasks.
+/// What a step noted, or else what became of the run's tasks. That the node was lost for a while says nothing against a task
+/// that it answered.
 pub async fn why(conn: &mut PgConnection, instance: Uuid, run: Uuid) -> Result<Why, Fault> {
-    let noted = app_instances::find(conn, instance).await?;
-    if let Some(noted) = &noted
-        && let (Some(reason), Some(message)) = (noted.reason()?, noted.status_message.clone())
-    {
-        return Ok(Why { reason, message });
-    }
+    let noted = match app_instances::find(conn, instance).await? {
+        Some(instance) => instance.reason()?.zip(instance.status_message),
+        None => None,
+    };
+    let noted = noted.map(|(reason, message)| Why { reason, message });
+    let lost = match noted {
+        Some(noted) if noted.reason != StatusReason::NodeUnreachable => return Ok(noted),
+        lost => lost,
+    };
     for task in node_tasks::of_run(conn, run).await? {
         let outcome = task.result.as_ref().and_then(|result| serde_json::from_value(result.clone()).ok());
         match outcome {
@@ -33,6 +37,9 @@ pub async fn why(conn: &mut PgConnection, instance: Uuid, run: Uuid) -> Result<W
             }
             _ => {}
         }
+    }
+    if let Some(lost) = lost {
+        return Ok(lost);
     }
     if app_instance_heartbeats::is_awaited_by(conn, run).await? {
         let message = "the workload did not send a heartbeat in time".to_owned();

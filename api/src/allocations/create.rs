@@ -59,7 +59,10 @@ async fn make(mut change: Mutation<NewAllocation>) -> Result<Response, ApiError>
         correlation_id: &correlation_id,
     };
     let made = shown(table::insert(&mut change.tx, &new).await?)?;
-    let told = Change::of("allocation", made.id).to(&made).because(wanted.reason);
+    let told = Change::of("allocation", made.id)
+        .owned_by(org_id, wanted.project_id)
+        .to(&made)
+        .because(wanted.reason);
     let answer = Answer::created(format!("{ADMIN}/allocations/{}", made.id), &made)?.tagged();
     change.commit(told, answer).await
 }

@@ -1,43 +1,53 @@
 //! `POST A/allocations/{id}/release`: takes an allocation back. What stands on it is decommissioned first, by a run that the
-//! answer names; where nothing does, it is released at once. Asking again changes nothing.
+//! answer names; where nothing does, it is released at once. Asking again while that run is under way changes nothing.
 
-use api_types::{Allocation, AllocationWithRun, Operate};
+use std::time::Duration;
+
+use api_types::{Allocation, AllocationWithRun, Operate, ReleasedAllocation};
 use axum::extract::State as Shared;
 use axum::http::{StatusCode, header};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use domain::{AllocationStatus, ErrorCode};
-use engine::{Start, Started};
+use engine::{Start, StartError, Started};
 use sqlx::PgConnection;
 use store::{allocations as table, app_instances};
+use uuid::Uuid;
 use workflows::allocation::{ReleaseAllocation, target};
 
 use super::shown;
 use crate::caller::Caller;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, text_like};
 use crate::error::ApiError;
 use crate::etag::IfMatch;
+use crate::json::Json;
 use crate::mutation::{Answer, Change, Mutation};
 use crate::path::Id;
 use crate::state::State;
+use crate::wait::{self, Wait};
 use crate::workflows::handle_of_run;
 
 pub(crate) fn release() -> Endpoint {
     Endpoint::new("release_allocation", "Take an allocation back", take_back)
+        .query(
+            "wait",
+            text_like(wait::PATTERN),
+            "Hold the answer until the run settles, at most 60s; e.g. `30s`.",
+        )
         .header("If-Match", "Only if the allocation still has this tag.")
         .body::<Operate>()
-        .answers::<Allocation>(200, "The allocation, released; `ETag` tags it.")
+        .answers::<ReleasedAllocation>(
+            200,
+            "The allocation, released; `ETag` tags it. With `wait`: the run has settled; `workflow.status` says how.",
+        )
         .answers::<AllocationWithRun>(202, "Its instances are decommissioned first; `Location` is the run.")
-        .refuses(&[
-            ErrorCode::AllocationNotFound,
-            ErrorCode::PreconditionFailed,
-            ErrorCode::OperationInProgress,
-        ])
+        .refuses(&[ErrorCode::AllocationNotFound, ErrorCode::PreconditionFailed])
 }
 
 async fn take_back(
     Shared(state): Shared<State>,
     id: Id,
     if_match: IfMatch,
+    Wait(wait): Wait,
     mut change: Mutation<Operate>,
 ) -> Result<Response, ApiError> {
     let before = held(&mut change.tx, id).await?;
@@ -48,18 +58,47 @@ async fn take_back(
     }
     let after = held(&mut change.tx, id).await?;
     let reason = change.body.reason.take();
-    let told = Change::of("allocation", after.id).from(&before).to(&after).because(reason);
+    let told = Change::of("allocation", after.id)
+        .owned_by(after.org_id, after.project_id)
+        .from(&before)
+        .to(&after)
+        .because(reason);
     if after.status == AllocationStatus::Released {
         return change.commit(told, Answer::ok(&after)?.tagged()).await;
     }
-    let mut started = start(&state, &mut change.tx, &change.caller, &after).await?;
-    let workflow = handle_of_run(&mut change.tx, change.caller.scope, started.id).await?;
+    let caller = change.caller.clone();
+    let (run, started) = start(&state, &mut change.tx, &caller, &after).await?;
+    let workflow = handle_of_run(&mut change.tx, caller.scope, run).await?;
     let location = workflow.href.clone();
     let body = AllocationWithRun { allocation: after, workflow };
     let answer = Answer::json(StatusCode::ACCEPTED, &body)?.with(header::LOCATION, location);
     let answer = change.commit(told, answer.with(header::RETRY_AFTER, "1".to_owned())).await?;
-    started.begin();
-    Ok(answer)
+    if let Some(mut started) = started {
+        started.begin();
+    }
+    match wait {
+        Some(wait) => settled(&state, &caller, (id, run), wait, answer).await,
+        None => Ok(answer),
+    }
+}
+
+/// What became of it, or what was accepted when the time is up.
+async fn settled(
+    state: &State,
+    caller: &Caller,
+    (id, run): (Id, Uuid),
+    wait: Duration,
+    answer: Response,
+) -> Result<Response, ApiError> {
+    if !wait::until_settled(state, run, wait).await? {
+        return Ok(answer);
+    }
+    let mut tx = state.write().await?;
+    let allocation = held(&mut tx, id).await?;
+    let workflow = handle_of_run(&mut tx, caller.scope, run).await?;
+    tx.rollback().await?;
+    let location = [(header::LOCATION, workflow.href.clone())];
+    Ok((location, Json(ReleasedAllocation { allocation, workflow: Some(workflow) })).into_response())
 }
 
 async fn held(conn: &mut PgConnection, id: Id) -> Result<Allocation, ApiError> {
@@ -80,21 +119,25 @@ async fn leave(conn: &mut PgConnection, before: &Allocation, is_empty: bool) -> 
     Ok(())
 }
 
-/// One run per allocation: asked again while it is under way, it is the same.
+/// One run per allocation at a time: asked again while it is under way, it is the same. One that was cancelled before its turn
+/// released nothing, so the next is a new one.
 async fn start(
     state: &State,
     conn: &mut PgConnection,
     caller: &Caller,
     allocation: &Allocation,
-) -> Result<Started, ApiError> {
+) -> Result<(Uuid, Option<Started>), ApiError> {
     let options = Start {
         project_id: allocation.project_id,
         org_id: Some(allocation.org_id),
         correlation_id: caller.context.correlation_id.to_string(),
         traceparent: caller.context.traceparent(),
-        start_key: Some(target(allocation.id)),
         target: Some(target(allocation.id)),
         ..Start::default()
     };
-    Ok(state.engine.start(conn, &ReleaseAllocation { allocation: allocation.id }, options).await?)
+    match state.engine.start(conn, &ReleaseAllocation { allocation: allocation.id }, options).await {
+        Ok(started) => Ok((started.id, Some(started))),
+        Err(StartError::TargetBusy(holder)) => Ok((holder.id, None)),
+        Err(error) => Err(error.into()),
+    }
 }

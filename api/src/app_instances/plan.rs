@@ -6,7 +6,7 @@ use api_types::{
     PlanInstance, PlannedAction,
 };
 use axum::extract::State as Shared;
-use domain::placement::Grant;
+use domain::placement::{Grant, Strategy};
 use domain::{ControlPlaneScope, ErrorCode, OperatingMode, RuntimeBackend, UsageSource, hourly};
 use sqlx::PgConnection;
 use store::app_instance_artifacts::UsedArtifact;
@@ -16,7 +16,7 @@ use store::deployment::{Change, Purpose, To, decide, decide_change};
 use store::{allocations, node_tasks, prices, server};
 use uuid::Uuid;
 use workflows::instance::decommission::Decommission;
-use workflows::instance::{Rollback, Upgrade, explain};
+use workflows::instance::{Explained, Rollback, Upgrade, explain};
 
 use super::create::{held_version, wish};
 use super::{found, newer, place};
@@ -74,7 +74,7 @@ async fn plan_create(
     let mut tx = state.write().await?;
     let version = held_version(&mut tx, &asked.app_slug, &asked.version).await?;
     let decision = decide(&mut tx, place(&caller)?, &version, &wish(&asked), Purpose::New).await?;
-    let mut plan = steps(&mut tx, "deploy", &version.slug).await?;
+    let mut plan = steps(&mut tx, "deploy", &version.slug, None).await?;
     let at = Some(decision.allocation_id);
     plan.price_per_hour = price(&mut tx, &version.slug, at, &decision.release).await?;
     tx.rollback().await?;
@@ -111,11 +111,11 @@ async fn plan_action(
         PlannedAction::Decommission => may::<Decommission>(&mut tx, &instance).await?,
     }
     let plan = match purpose {
-        None => steps(&mut tx, "decommission", &instance.app_slug).await?,
+        None => steps(&mut tx, "decommission", &instance.app_slug, None).await?,
         Some((verb, purpose)) => {
             let to = To { version: asked.target_version, artifact_id: asked.artifact_id, purpose };
             let change = decide_change(&mut tx, &instance, &to).await?;
-            let mut plan = steps(&mut tx, verb, &instance.app_slug).await?;
+            let mut plan = steps(&mut tx, verb, &instance.app_slug, Some(&change)).await?;
             let at = instance.allocation_id;
             plan.price_per_hour = price(&mut tx, &instance.app_slug, at, &change.release).await?;
             changed(plan, &instance, change)?
@@ -199,8 +199,13 @@ async fn price(
     }))
 }
 
-/// The steps with what they usually take; what is decided comes on top.
-async fn steps(conn: &mut PgConnection, action: &str, app_slug: &str) -> Result<InstancePlan, ApiError> {
+/// The steps with what they usually take, where they happen; what is decided comes on top.
+async fn steps(
+    conn: &mut PgConnection,
+    action: &str,
+    app_slug: &str,
+    change: Option<&Change>,
+) -> Result<InstancePlan, ApiError> {
     let usual = node_tasks::usual_seconds(conn, app_slug).await?;
     let unknown = || ApiError::internal(&"an action without a workflow");
     let (kind, explained) = explain(action).ok_or_else(unknown)?;
@@ -211,7 +216,7 @@ async fn steps(conn: &mut PgConnection, action: &str, app_slug: &str) -> Result<
             name: step.name.to_owned(),
             touches: step.touches.to_owned(),
             undo: step.undo,
-            expected_seconds: step.task.and_then(took),
+            expected_seconds: step.task.filter(|_| happens(&step, change)).and_then(took),
         })
         .collect();
     let known: Vec<f64> = steps.iter().filter_map(|step| step.expected_seconds).collect();
@@ -226,5 +231,12 @@ async fn steps(conn: &mut PgConnection, action: &str, app_slug: &str) -> Result<
         policy: None,
         effective: None,
         price_per_hour: None,
+    })
+}
+
+/// A change to what serves already ends before it does anything, and one beside what serves stops nothing first.
+fn happens(step: &Explained, change: Option<&Change>) -> bool {
+    change.is_none_or(|change| {
+        !change.is_nothing && (!step.stops_first || change.strategy == Strategy::StopThenStart)
     })
 }

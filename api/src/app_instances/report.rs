@@ -13,6 +13,7 @@ use serde_json::json;
 use sqlx::PgConnection;
 use store::app_instance_artifacts::Standing;
 use store::app_instances::AppInstance;
+use store::service_account_keys::Holder;
 use store::{app_instance_heartbeats, app_instance_releases, outbox, service_account_keys};
 
 use super::found;
@@ -54,15 +55,7 @@ async fn live(
 ) -> Result<StatusCode, ApiError> {
     let mut tx = state.write().await?;
     let instance = speaking(&mut tx, &caller, id).await?;
-    let generation = match &beat.key_id {
-        Some(key_id) => {
-            let generation =
-                service_account_keys::generation_of(&mut tx, caller.principal().id, key_id).await?;
-            generation
-                .ok_or_else(|| ApiError::invalid("/key_id", "is no key of a workload of this instance"))?
-        }
-        None => serving(&mut tx, &instance).await?,
-    };
+    let generation = speaker(&mut tx, &caller, &instance, beat.key_id.as_deref()).await?;
     hear(&state, &mut tx, &instance, generation).await?;
     tx.commit().await?;
     state.engine.wake();
@@ -82,7 +75,7 @@ async fn tell(
     let tx = &mut *change.tx;
     let instance = speaking(tx, &caller, id).await?;
     if report.event_type == InstanceEventType::Healthy {
-        let generation = serving(tx, &instance).await?;
+        let generation = speaker(tx, &caller, &instance, None).await?;
         hear(&state, tx, &instance, generation).await?;
     }
     let data = json!({
@@ -109,10 +102,39 @@ async fn speaking(conn: &mut PgConnection, caller: &Caller, id: Id) -> Result<Ap
     Ok(instance)
 }
 
-/// The workload that serves, or, before one does, the one that is about to.
-async fn serving(conn: &mut PgConnection, instance: &AppInstance) -> Result<i64, ApiError> {
-    let release = app_instance_releases::find(conn, instance.id, Standing::Serving).await?;
-    Ok(release.map_or(instance.generation, |release| release.generation))
+/// The workload that was given the key by which the caller came in. Two may stand side by side, and one must not be believed to be
+/// well because the other is. Only where the token does not say by which, the body may name it. Whoever has no key of a workload
+/// speaks for what serves, or, before anything does, for what is about to.
+async fn speaker(
+    conn: &mut PgConnection,
+    caller: &Caller,
+    instance: &AppInstance,
+    named: Option<&str>,
+) -> Result<i64, ApiError> {
+    let own = caller.standing.key_id.as_deref();
+    if let (Some(own), Some(named)) = (own, named)
+        && own != named
+    {
+        return Err(ApiError::invalid("/key_id", "is not the key that the token was made with"));
+    }
+    let holder = match own.or(named) {
+        Some(key_id) => service_account_keys::holder_of(conn, caller.principal().id, key_id).await?,
+        None => None,
+    };
+    match holder {
+        Some(Holder { is_revoked: true, .. }) => {
+            let message = "The key was revoked, because its workload is gone or is to go.";
+            Err(ApiError::new(ErrorCode::StateConflict, message).with("state", "revoked"))
+        }
+        Some(Holder { generation, .. }) => Ok(generation),
+        None if own.is_none() && named.is_some() => {
+            Err(ApiError::invalid("/key_id", "is no key of a workload of this instance"))
+        }
+        None => {
+            let release = app_instance_releases::find(conn, instance.id, Standing::Serving).await?;
+            Ok(release.map_or(instance.generation, |release| release.generation))
+        }
+    }
 }
 
 /// Keeps the beat, and tells the run that waits for it.

@@ -179,6 +179,18 @@ pub async fn running_on_lost_nodes(conn: &mut PgConnection) -> sqlx::Result<Vec<
     Ok(rows.into_iter().map(|row| (row.id, row.node_id)).collect())
 }
 
+/// Those of these instances whose node was given up for lost.
+pub async fn on_lost_nodes(conn: &mut PgConnection, ids: &[Uuid]) -> sqlx::Result<Vec<Uuid>> {
+    sqlx::query_scalar!(
+        "select i.id from app_instances i
+         join allocations a on a.id = i.allocation_id join nodes n on n.id = a.node_id
+         where i.id = any($1) and n.status = 'unavailable'",
+        ids
+    )
+    .fetch_all(conn)
+    .await
+}
+
 /// The instances that should be found on a node: those that run, and those that did until it fell silent. By id.
 pub async fn expected_on(conn: &mut PgConnection, node: Uuid) -> sqlx::Result<Vec<Uuid>> {
     sqlx::query_scalar!(
@@ -203,4 +215,32 @@ pub async fn unreachable_on_live_nodes(conn: &mut PgConnection) -> sqlx::Result<
     .fetch_all(conn)
     .await?;
     Ok(rows.into_iter().map(|row| (row.id, row.node_id)).collect())
+}
+
+/// The instances that a run brings or changes on a node that was given up for lost, and of which nothing is said yet; each with
+/// its node, by id.
+pub async fn changing_on_lost_nodes(conn: &mut PgConnection) -> sqlx::Result<Vec<(Uuid, Uuid)>> {
+    let rows = sqlx::query!(
+        "select i.id, n.id as node_id from app_instances i
+         join allocations a on a.id = i.allocation_id join nodes n on n.id = a.node_id
+         where i.status in ('deploying', 'upgrading', 'rolling_back') and i.status_reason is null
+           and n.status = 'unavailable'
+         order by i.id"
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.id, row.node_id)).collect())
+}
+
+/// Those of which it is said that their node is lost, and whose node speaks again; by id.
+pub async fn changing_on_live_nodes(conn: &mut PgConnection) -> sqlx::Result<Vec<Uuid>> {
+    sqlx::query_scalar!(
+        "select i.id from app_instances i
+         join allocations a on a.id = i.allocation_id join nodes n on n.id = a.node_id
+         where i.status in ('deploying', 'upgrading', 'rolling_back') and i.status_reason = 'node_unreachable'
+           and n.status in ('active', 'drained')
+         order by i.id"
+    )
+    .fetch_all(conn)
+    .await
 }

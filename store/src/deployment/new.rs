@@ -85,7 +85,7 @@ pub async fn decide(
 }
 
 /// A project that has spent what it meant to takes nothing new on, where its budget says so.
-async fn within_budget(conn: &mut PgConnection, project: Uuid) -> Result<(), Refused> {
+pub async fn within_budget(conn: &mut PgConnection, project: Uuid) -> Result<(), Refused> {
     let standing = budgets::standing(conn, project).await?;
     if !standing.denies_new() {
         return Ok(());

@@ -98,6 +98,11 @@ pub async fn loses_it(fleet: &Fleet, id: Uuid) -> Uuid {
     for name in fleet.containers(id) {
         fleet.engine.docker(&["rm", "--force", &name]).unwrap();
     }
+    finds_out(fleet, id, before).await
+}
+
+/// The run that saw what somebody did behind the platform's back; another than this one.
+pub async fn finds_out(fleet: &Fleet, id: Uuid, before: Option<Uuid>) -> Uuid {
     for _ in 0..600 {
         look(fleet, async || newest_look(fleet, id).await != before).await;
         if let Some(run) = newest_look(fleet, id).await.filter(|run| Some(*run) != before) {
@@ -109,7 +114,7 @@ pub async fn loses_it(fleet: &Fleet, id: Uuid) -> Uuid {
 }
 
 /// The newest run that brings the instance back to what it should be.
-async fn newest_look(fleet: &Fleet, id: Uuid) -> Option<Uuid> {
+pub async fn newest_look(fleet: &Fleet, id: Uuid) -> Option<Uuid> {
     let newest =
         "select id from engine.run where kind = 'instance.reconcile' and target = 'app_instance:' || $1::text
         order by id desc limit 1";

@@ -18,11 +18,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use uuid::Uuid;
 
+use super::debts::owe_old;
 use super::deploy::{LAUNCHES_WITHIN, launched, until_it_serves};
 use super::switch::{release_old, switch, unchanged};
 use super::{Told, answer};
 
-/// A node that does not take the old workload away in this time leaves it to the instance's next change, or its end.
+/// A node that does not take the old workload away in this time owes it from then on.
 const REMOVES_WITHIN: Duration = Duration::from_secs(10 * 60);
 /// A workload that is asked to stop may take its time.
 const STOPS_WITHIN: Duration = Duration::from_secs(120);
@@ -127,7 +128,13 @@ impl Shift {
         let told = Told::of(run);
         run.transact("release_old", move |conn| {
             let told = told.clone();
-            Box::pin(async move { release_old(conn, instance, node_id, gone, &told).await })
+            Box::pin(async move {
+                if gone {
+                    release_old(conn, instance, node_id, &told).await
+                } else {
+                    owe_old(conn, instance, node_id, &told).await
+                }
+            })
         })
         .await
     }

@@ -15,7 +15,7 @@ use domain::{EventType, InstanceStatus, Permission, StatusReason};
 use engine::{
     Asker, Call, EngineError, Fault, Halt, NotAgain, PlannedStep, Run, Start, StartError, Workflow,
 };
-use node_protocol::{Outcome, Signed};
+use node_protocol::{Generations, Outcome, Signed};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
@@ -223,11 +223,9 @@ impl DecommissionInstance {
         loop {
             asked += 1;
             let attempt = asked.to_string();
-            let remove =
-                RemoveWorkload { instance, generation, node_id, for_good: true, attempt: attempt.clone() };
-            run.step_for(&attempt, remove).await?;
-            let outcome = self.answered(run, node_id, &attempt).await?;
-            let trouble = match instance::gone(instance, &outcome) {
+            let (task, outcome) = self.answered(run, node_id, &attempt).await?;
+            let asked_for = (task, Generations::UpTo(generation));
+            let trouble = match instance::gone_as_asked(instance, asked_for, &outcome) {
                 Ok(evidence) => return Ok(evidence.clone()),
                 Err(trouble) => trouble,
             };
@@ -260,16 +258,29 @@ impl DecommissionInstance {
         }
     }
 
-    /// A wait that is over hears nothing any more, so a node in debt is asked once again, under a new name.
-    async fn answered(&self, run: &mut Run<Env>, node_id: Uuid, attempt: &str) -> Result<Outcome, Halt> {
+    /// What the node answered, and to which task. A wait that is over hears nothing any more, so a node in debt is asked once
+    /// again, under a new name.
+    async fn answered(
+        &self,
+        run: &mut Run<Env>,
+        node_id: Uuid,
+        attempt: &str,
+    ) -> Result<(Uuid, Outcome), Halt> {
+        let task = self.ask(run, node_id, attempt).await?;
         if let Some(outcome) = run.wait_until("workload_removed", attempt, ANSWERS_WITHIN).await? {
-            return Ok(outcome);
+            return Ok((task, outcome));
         }
-        let DecommissionInstance { instance, generation } = *self;
         let late = self.late(run, node_id, attempt).await?;
-        let remove = RemoveWorkload { instance, generation, node_id, for_good: true, attempt: late.clone() };
-        run.step_for(&late, remove).await?;
-        run.wait_for_key("workload_removed", late, SOME_DAY).await
+        let task = self.ask(run, node_id, &late).await?;
+        Ok((task, run.wait_for_key("workload_removed", late, SOME_DAY).await?))
+    }
+
+    async fn ask(&self, run: &mut Run<Env>, node_id: Uuid, attempt: &str) -> Result<Uuid, Halt> {
+        let DecommissionInstance { instance, generation } = *self;
+        let attempt = attempt.to_owned();
+        let remove =
+            RemoveWorkload { instance, generation, node_id, for_good: true, attempt: attempt.clone() };
+        run.step_for(attempt, remove).await
     }
 
     /// The node is in debt. Answers the name under which it is asked once more.

@@ -14,6 +14,8 @@ pub struct Explained {
     pub undo: bool,
     /// The kind of task that a node does meanwhile.
     pub task: Option<&'static str>,
+    /// Whether it happens only where the old version has to stop before the new one can start.
+    pub stops_first: bool,
 }
 
 /// The name of the workflow that an action runs, and its steps.
@@ -30,7 +32,8 @@ pub fn explain(action: &str) -> Option<(&'static str, Vec<Explained>)> {
 
 fn explained(action: &str, step: &PlannedStep) -> Explained {
     let (touches, task) = words(action, step.name);
-    Explained { name: step.name, touches, undo: step.undoable, task }
+    let stops_first = matches!(step.name, "stop_workload" | "workload_stopped");
+    Explained { name: step.name, touches, undo: step.undoable, task, stops_first }
 }
 
 fn words(action: &str, step: &str) -> (&'static str, Option<&'static str>) {

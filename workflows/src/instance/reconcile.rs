@@ -1,6 +1,6 @@
 //! `instance.reconcile`: what a node has of an instance is brought to what it should be. The run holds the instance's target, so
-//! nothing else acts on it, and believes only a report that was taken after it began: what an earlier one shows may have been
-//! changed by the run before.
+//! nothing else acts on it, unless the instance lives on another node; it believes only a report that was taken after it began:
+//! what an earlier one shows may have been changed by the run before.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use super::Told;
 use super::deploy::DeployInstance;
 use super::retry::again;
 use super::switch::release_old;
-use crate::reconcilers::drift::{Claim, Findings, Wanted, claim, compare, workloads};
+use crate::reconcilers::drift::{Claim, Findings, Wanted, claim, claim_on, compare, workloads};
 
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10 * 60);
 /// A report may have been on its way when the run began; the one after it was taken later.
@@ -133,7 +133,7 @@ impl ReconcileInstance {
         let told = Told::of(run);
         run.transact("release_strays", move |conn| {
             let told = told.clone();
-            Box::pin(async move { release_old(conn, instance, node_id, true, &told).await })
+            Box::pin(async move { release_old(conn, instance, node_id, &told).await })
         })
         .await
     }
@@ -155,7 +155,8 @@ async fn findings(
         return Ok(None);
     };
     let serving = Wanted::of(conn, instance).await?;
-    Ok(Some(compare(instance, claim(&now)?, serving.as_ref(), &workloads(&node))))
+    let claim = claim_on(conn, &now, node.id).await?;
+    Ok(Some(compare(instance, claim, serving.as_ref(), &workloads(&node))))
 }
 
 /// It is not there, or not to be started: somebody took it away behind the platform's back, or the node lost it. Where policy says
@@ -168,7 +169,7 @@ async fn mark_missing(
 ) -> Result<Option<DeployInstance>, Fault> {
     let now = instance::held(conn, instance).await?;
     let of = Subject { org: Some(now.org_id), project: Some(now.project_id), user: None };
-    let relaunch = policies::resolve(conn, PolicyKey::RelaunchMissing, of).await?.value == json!(true);
+    let relaunch = policies::flag(conn, PolicyKey::RelaunchMissing, of).await?;
     let then = if relaunch { "it is deployed again" } else { "a retry starts it anew" };
     let why = Why { reason: StatusReason::Internal, message: format!("{lost}; {then}") };
     match (claim(&now)?, now.status()?) {

@@ -67,32 +67,29 @@ async fn settle(conn: &mut PgConnection, shift: &Shift, told: &Told, more: Value
     instance::tell(conn, shift.instance, shift.way.done(), operation, told.thread()).await
 }
 
-/// The instance holds what serves, and nothing of what served before. A node that did not show that the old workload is gone
-/// keeps it on the books, where it is listed until the next change or the end takes it away.
+/// The instance holds what serves, and nothing of what served before: the node showed that it is gone.
 pub(super) async fn release_old(
     conn: &mut PgConnection,
     id: Uuid,
     node: Uuid,
-    gone: bool,
     told: &Told,
 ) -> Result<(), Fault> {
     let now = instance::held(conn, id).await?;
-    if !gone {
-        let mut last = now.last_operation.clone().unwrap_or_else(|| json!({}));
-        last["left_behind"] = json!("the old workload");
-        app_instances::set_last_operation(conn, id, &last).await?;
-        return Ok(());
-    }
     let Some(serving) = app_instance_releases::find(conn, id, Standing::Serving).await? else {
         return Ok(());
     };
+    let unreadable = |error: serde_json::Error| Fault::needs_operator("unreadable", error.to_string());
+    let grant: Grant = serde_json::from_value(serving.resources).map_err(unreadable)?;
     if let Some(account) = now.operator_service_account_id {
         service_account_keys::revoke_before(conn, account, serving.generation).await?;
     }
-    let unreadable = |error: serde_json::Error| Fault::needs_operator("unreadable", error.to_string());
-    let grant: Grant = serde_json::from_value(serving.resources).map_err(unreadable)?;
     let kept = kept(&now, node, grant, (&serving.ports, &serving.gpus), serving.generation);
     ledger::keep_only(conn, holder(&now, told), &kept).await?;
+    if let Some(mut last) = now.last_operation
+        && last.as_object_mut().is_some_and(|last| last.remove("left_behind").is_some())
+    {
+        app_instances::set_last_operation(conn, id, &last).await?;
+    }
     Ok(())
 }
 

@@ -16,7 +16,7 @@ use sqlx::PgConnection;
 use store::app_instance_artifacts::Standing;
 use store::app_instances::AppInstance;
 use store::nodes::{self, Node};
-use store::{Slice, app_instance_releases, app_instances};
+use store::{Slice, allocations, app_instance_releases, app_instances};
 use tracing::warn;
 use uuid::Uuid;
 
@@ -38,7 +38,7 @@ pub struct Findings {
     pub missing: bool,
     /// Workloads that are there and should not be.
     pub strays: Vec<i64>,
-    /// Whether the instance has ended, so that nothing of it should be there.
+    /// Whether the instance has ended or lives elsewhere, so that nothing of it should be there.
     pub ended: bool,
 }
 
@@ -54,6 +54,8 @@ pub enum Claim {
     /// It runs there, or did until the node fell silent.
     Runs,
     Ended,
+    /// It runs on another node, which alone says how it is: whatever is here of it is nothing but a stray.
+    Elsewhere,
     /// It has a run of its own that knows better, or waits for a person.
     Other,
 }
@@ -111,13 +113,29 @@ pub fn compare(instance: Uuid, claim: Claim, serving: Option<&Wanted>, seen: &[W
             let stopped = (stands && !missing).then_some(generation);
             Findings { stopped, missing, strays: strays(Some(generation)), ended: false }
         }
-        (Claim::Ended, _) => Findings { strays: strays(None), ended: true, ..Findings::default() },
+        (Claim::Ended | Claim::Elsewhere, _) => {
+            Findings { strays: strays(None), ended: true, ..Findings::default() }
+        }
         _ => Findings::default(),
     }
 }
 
 pub fn claim(instance: &AppInstance) -> sqlx::Result<Claim> {
     Ok(Claim::of(instance.status()?, instance.reason()?))
+}
+
+/// What it is to this very node.
+pub async fn claim_on(conn: &mut PgConnection, instance: &AppInstance, node: Uuid) -> sqlx::Result<Claim> {
+    let claim = claim(instance)?;
+    if claim != Claim::Runs {
+        return Ok(claim);
+    }
+    let allocation = match instance.allocation_id {
+        Some(allocation) => allocations::find(conn, allocation).await?,
+        None => None,
+    };
+    let is_here = allocation.is_some_and(|allocation| allocation.node_id == node);
+    Ok(if is_here { Claim::Runs } else { Claim::Elsewhere })
 }
 
 /// What a node reported last.
@@ -171,12 +189,12 @@ impl Activity for ReconcileWhatDiffers {
             for node in &page {
                 if matches!(node.status()?, NodeStatus::Active | NodeStatus::Drained) {
                     let all = differing(&mut tx, node, &mut looked).await?;
-                    found.extend(all.into_iter().map(|instance| (instance, node.id)));
+                    found.extend(all.into_iter().map(|(instance, claim)| (instance, claim, node.id)));
                 }
             }
             drop(tx);
-            for (instance, node) in found {
-                reconcile(env, instance, node, call, &mut looked).await?;
+            for (instance, claim, node) in found {
+                reconcile(env, (instance, claim), node, call, &mut looked).await?;
             }
             if after.is_none() {
                 env.engine().wake();
@@ -186,7 +204,11 @@ impl Activity for ReconcileWhatDiffers {
     }
 }
 
-async fn differing(conn: &mut PgConnection, node: &Node, looked: &mut Looked) -> Result<Vec<Uuid>, Fault> {
+async fn differing(
+    conn: &mut PgConnection,
+    node: &Node,
+    looked: &mut Looked,
+) -> Result<Vec<(Uuid, Claim)>, Fault> {
     let seen = workloads(node);
     let mut about = app_instances::expected_on(conn, node.id).await?;
     about.extend(seen.iter().map(|workload| workload.instance_id));
@@ -194,9 +216,9 @@ async fn differing(conn: &mut PgConnection, node: &Node, looked: &mut Looked) ->
     about.dedup();
     let mut differing = Vec::new();
     for instance in app_instances::of(conn, &about).await? {
-        match differs(conn, &instance, &seen).await {
-            Ok(true) => differing.push(instance.id),
-            Ok(false) => {}
+        match differs(conn, &instance, node.id, &seen).await {
+            Ok(Some(claim)) => differing.push((instance.id, claim)),
+            Ok(None) => {}
             // The database's trouble is everybody's; what one instance says is its own.
             Err(fault @ Fault::Retry(_)) => return Err(fault),
             Err(fault) => {
@@ -208,31 +230,40 @@ async fn differing(conn: &mut PgConnection, node: &Node, looked: &mut Looked) ->
     Ok(differing)
 }
 
+/// What it is to the node, where it differs there.
 async fn differs(
     conn: &mut PgConnection,
     instance: &AppInstance,
+    node: Uuid,
     seen: &[WorkloadReport],
-) -> Result<bool, Fault> {
+) -> Result<Option<Claim>, Fault> {
+    claim(instance).map_err(|error| Fault::needs_operator("unreadable", error.to_string()))?;
+    let claim = claim_on(conn, instance, node).await?;
     let serving = Wanted::of(conn, instance.id).await?;
-    let claim = claim(instance).map_err(|error| Fault::needs_operator("unreadable", error.to_string()))?;
-    Ok(compare(instance.id, claim, serving.as_ref(), seen).is_drift())
+    let differs = compare(instance.id, claim, serving.as_ref(), seen).is_drift();
+    Ok(differs.then_some(claim))
 }
 
-/// Where another run acts on the instance none is started: the next look sees what that leaves.
+/// Where another run acts on the instance none is started: the next look sees what that leaves. A node on which it does not live
+/// keeps nobody from acting on it.
 async fn reconcile(
     env: &Env,
-    id: Uuid,
+    (id, claim): (Uuid, Claim),
     node_id: Uuid,
     call: &Call,
     looked: &mut Looked,
 ) -> Result<(), Fault> {
     let mut tx = env.pool().begin().await?;
     let Some(instance) = app_instances::find(&mut tx, id).await? else { return Ok(()) };
+    let target = match claim {
+        Claim::Elsewhere => format!("{}@{node_id}", instance.target()),
+        _ => instance.target(),
+    };
     let options = Start {
         project_id: instance.project_id,
         org_id: Some(instance.org_id),
         correlation_id: call.correlation_id.to_string(),
-        target: Some(instance.target()),
+        target: Some(target),
         ..Start::default()
     };
     match env.engine().start(&mut tx, &ReconcileInstance { instance: id, node_id }, options).await {
@@ -297,7 +328,9 @@ mod tests {
         let found = compare(INSTANCE, Claim::Runs, Some(&wanted(4)), &all);
         assert_eq!((found.stopped, found.missing, found.strays), (None, true, vec![2, 3]));
         let ended = compare(INSTANCE, Claim::Ended, None, &all);
-        assert_eq!((ended.missing, ended.strays), (false, vec![2, 3]));
+        let elsewhere = compare(INSTANCE, Claim::Elsewhere, Some(&wanted(3)), &all);
+        assert_eq!(elsewhere, ended, "how it is, another node says");
+        assert_eq!((ended.missing, ended.stopped, ended.strays), (false, None, vec![2, 3]));
     }
 
     #[test]

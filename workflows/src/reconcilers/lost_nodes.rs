@@ -1,6 +1,7 @@
 //! Nodes that fell silent are given up for lost, and what ran there has failed; a node that speaks again and still has its
-//! workloads has them back, as if nothing had been. What it returns without is the drift reconciler's; what it owed is
-//! collected. And a node that could not write who may log in is told once more.
+//! workloads has them back, as if nothing had been. What a run brings or changes there says meanwhile what it waits for. What the
+//! node returns without is the drift reconciler's; what it owed is collected. And a node that could not write who may log in is
+//! told once more.
 
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use sqlx::PgConnection;
 use store::app_instances::{self, AppInstance, Why};
 use store::nodes::{self, Node};
 use store::{allocations, outbox};
+use tracing::warn;
 use uuid::Uuid;
 
 use super::drift::{Claim, Wanted, compare, workloads};
@@ -99,7 +101,25 @@ async fn give_up(conn: &mut PgConnection, correlation_id: &str) -> Result<u32, F
             fail(conn, instance, &node, correlation_id).await?;
         }
     }
+    for (instance, node) in app_instances::changing_on_lost_nodes(conn).await? {
+        let Some(node) = nodes::find(conn, node).await? else { continue };
+        let now = instance::held(conn, instance).await?;
+        if is_changing(&now)? && now.reason()?.is_none() {
+            app_instances::note_reason(conn, instance, &silent(&node)).await?;
+        }
+    }
     Ok(lost)
+}
+
+/// Whether a run is about to bring it or to change it, and says in the end what became of it.
+fn is_changing(instance: &AppInstance) -> sqlx::Result<bool> {
+    use InstanceStatus::{Deploying, RollingBack, Upgrading};
+    Ok(matches!(instance.status()?, Deploying | Upgrading | RollingBack))
+}
+
+fn silent(node: &Node) -> Why {
+    let message = format!("the node {} has not been heard of for {} s", node.name, SILENT_FOR.as_secs());
+    Why { reason: StatusReason::NodeUnreachable, message }
 }
 
 /// Everybody who holds a part of the node hears of it with what ran there of theirs; the platform's own stream, with all.
@@ -127,33 +147,48 @@ async fn tell(
 /// Answers whose it was.
 async fn fail(conn: &mut PgConnection, id: Uuid, node: &Node, correlation_id: &str) -> Result<Uuid, Fault> {
     let project = instance::held(conn, id).await?.project_id;
-    let why = Why {
-        reason: StatusReason::NodeUnreachable,
-        message: format!("the node {} has not been heard of for {} s", node.name, SILENT_FOR.as_secs()),
-    };
     let (from, to) = (InstanceStatus::Running, InstanceStatus::Failed);
-    if app_instances::move_to(conn, id, from, to, Some(&why)).await? {
+    if app_instances::move_to(conn, id, from, to, Some(&silent(node))).await? {
         instance::tell(conn, id, EventType::InstanceFailed, "watch", correlation_id.into()).await?;
     }
     Ok(project)
 }
 
+/// What cannot be judged of one instance is its own trouble: it is left for the next look, and keeps no other from its turn.
 async fn take_back(conn: &mut PgConnection, correlation_id: &str) -> Result<u32, Fault> {
     let mut back = 0;
     for (id, node) in app_instances::unreachable_on_live_nodes(conn).await? {
-        let Some(node) = nodes::find(conn, node).await? else { continue };
+        match recover(conn, id, node, correlation_id).await {
+            Ok(recovered) => back += u32::from(recovered),
+            Err(fault @ Fault::NeedsOperator(_)) => {
+                warn!(instance = %id, ?fault, "whether an instance runs again cannot be told");
+            }
+            Err(fault) => return Err(fault),
+        }
+    }
+    for id in app_instances::changing_on_live_nodes(conn).await? {
         let now = instance::held(conn, id).await?;
-        let waits =
-            now.status()? == InstanceStatus::Failed && now.reason()? == Some(StatusReason::NodeUnreachable);
-        if waits && still_runs(conn, &now, &node).await? {
-            use InstanceStatus::{Deploying, Failed, Running};
-            app_instances::move_to(conn, id, Failed, Deploying, None).await?;
-            app_instances::move_to(conn, id, Deploying, Running, None).await?;
-            instance::tell(conn, id, EventType::InstanceRunning, "recover", correlation_id.into()).await?;
-            back += 1;
+        if is_changing(&now)? && now.reason()? == Some(StatusReason::NodeUnreachable) {
+            app_instances::forget_reason(conn, id).await?;
         }
     }
     Ok(back)
+}
+
+/// Whether it runs again. Everything is read before anything is written.
+async fn recover(conn: &mut PgConnection, id: Uuid, node: Uuid, correlation_id: &str) -> Result<bool, Fault> {
+    let Some(node) = nodes::find(conn, node).await? else { return Ok(false) };
+    let now = instance::held(conn, id).await?;
+    let waits =
+        now.status()? == InstanceStatus::Failed && now.reason()? == Some(StatusReason::NodeUnreachable);
+    if !waits || !still_runs(conn, &now, &node).await? {
+        return Ok(false);
+    }
+    use InstanceStatus::{Deploying, Failed, Running};
+    app_instances::move_to(conn, id, Failed, Deploying, None).await?;
+    app_instances::move_to(conn, id, Deploying, Running, None).await?;
+    instance::tell(conn, id, EventType::InstanceRunning, "recover", correlation_id.into()).await?;
+    Ok(true)
 }
 
 /// Whether the node's last report shows the very workloads that serve, all of them. What is missing or stands still is the drift
