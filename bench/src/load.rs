@@ -47,12 +47,6 @@ impl Site {
         self.engine.stats().runs_finished.load(Relaxed)
     }
 
-    /// One run of the reference load from start to end.
-    pub async fn start_ten_steps(&self) -> Result<(), Failure> {
-        let mut conn = self.pool.acquire().await?;
-        start(&self.engine, &mut conn, &TenSteps { payload: workload::payload() }).await
-    }
-
     /// Starts and finishes `runs` runs of ten steps, and tells how long that took.
     pub async fn drive(&self, runs: u64, in_flight: usize) -> Result<Duration, Failure> {
         let before = self.finished();

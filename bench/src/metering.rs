@@ -42,7 +42,7 @@ pub async fn metering(args: &MeteringArgs) -> Result<bool, Failure> {
     let server = Server::reach(args.database_url.as_deref()).await?;
     let database = server.database("metering").await?;
     let mut report = Report::default();
-    report.add(ingest(&database.pool, taken).await?);
+    report.add(ingest(&mut server.nearby(&database).await?, taken).await?);
     report.add(roll_up(&database.pool, events).await?);
     report.add(read(&database.pool, events, reads).await?);
     // Who follows events does not follow the clearing up after a rollup.
@@ -59,19 +59,18 @@ pub async fn metering(args: &MeteringArgs) -> Result<bool, Failure> {
 }
 
 /// Batches by the platform's own statement and by COPY take turns, so that whatever slows the machine slows both.
-async fn ingest(pool: &PgPool, events: usize) -> Result<Vec<Figure>, Failure> {
+async fn ingest(conn: &mut PgConnection, events: usize) -> Result<Vec<Figure>, Failure> {
     say(&format!("metering: taking {events} events…"));
-    let mut conn = pool.acquire().await?;
-    execute(&mut conn, "create table copied (like usage_records including all)".into()).await?;
+    execute(conn, "create table copied (like usage_records including all)".into()).await?;
     let (mut taken, mut copied) = (Vec::new(), Vec::new());
     for batch in 0..events.div_ceil(BATCH) {
         let records: Vec<NewRecord> = (0..BATCH).map(|n| record(batch * BATCH + n)).collect();
         let began = Instant::now();
-        usage_records::add(&mut conn, &records).await?;
+        usage_records::add(conn, &records).await?;
         taken.push(began.elapsed().as_secs_f64());
         let text: String = records.iter().map(as_copied).collect();
         let began = Instant::now();
-        copy(&mut conn, text).await?;
+        copy(conn, text).await?;
         copied.push(began.elapsed().as_secs_f64());
     }
     let (own, reference) = (median(&taken), median(&copied));
