@@ -13,12 +13,13 @@ use std::time::Duration;
 
 use clients::registry::{Authority, AuthorityFault};
 use domain::Secret;
-use tokio::net::TcpStream;
+use reqwest::header::WWW_AUTHENTICATE;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
 use super::data::{DataDir, write_secret};
+use crate::cli::client;
 use crate::config;
 use crate::failure::Failure;
 
@@ -30,6 +31,7 @@ const START_LIMIT: Duration = Duration::from_secs(30);
 const COLLECT_LIMIT: Duration = Duration::from_secs(60);
 /// Asked to end, it finishes what is being pushed; longer than this it is not waited for.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
+const LOOK_LIMIT: Duration = Duration::from_secs(1);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 const TOKEN_KEY: &str = "registry-token-key.pem";
@@ -66,7 +68,7 @@ impl LocalRegistry {
                 Err(error) => return Err(failed("run", Path::new(PROGRAM), &error)),
             };
             // Another program may take the free port before the registry does; then another port is tried.
-            if answers(&mut child, port).await? {
+            if answers(&mut child, &settings.url, server).await? {
                 return Ok(Some(LocalRegistry { child, folder, settings }));
             }
         }
@@ -149,7 +151,7 @@ storage:
 http: {{addr: "{host}", secret: "{http_secret}"}}
 auth:
   token:
-    realm: "{server}/registry/token"
+    realm: "{realm}"
     service: "{service}"
     issuer: "{issuer}"
     rootcertbundle: "{folder_shown}/token-ca.pem"
@@ -163,6 +165,7 @@ notifications:
       backoff: 2s
       ignoredmediatypes: [application/octet-stream]
 "#,
+        realm = token_url(server),
         http_secret = http_secret.expose(),
         service = settings.service,
         issuer = settings.issuer,
@@ -188,22 +191,28 @@ fn spawn(folder: &Path) -> io::Result<Child> {
     Ok(child)
 }
 
-/// Whether it listens; false when it ended first.
-async fn answers(child: &mut Child, port: u16) -> Result<bool, Failure> {
+/// Whether ours listens there; false when it ended first. Whoever took the port before it may be a registry too, that of another
+/// `gpuaas dev`: only ours sends its clients to this platform for a token.
+async fn answers(child: &mut Child, url: &str, server: &str) -> Result<bool, Failure> {
+    let (http, token) = (client::http()?, format!("\"{}\"", token_url(server)));
     let deadline = Instant::now() + START_LIMIT;
     while Instant::now() < deadline {
         if child.try_wait().is_ok_and(|ended| ended.is_some()) {
             return Ok(false);
         }
-        if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.is_ok() {
-            // Somebody else may listen there while ours is on its way out.
-            sleep(LOOK_AGAIN).await;
-            return Ok(child.try_wait().is_ok_and(|ended| ended.is_none()));
+        let asked = http.get(format!("{url}/v2/")).timeout(LOOK_LIMIT).send().await;
+        let challenge = asked.ok().and_then(|answer| answer.headers().get(WWW_AUTHENTICATE).cloned());
+        if challenge.is_some_and(|challenge| challenge.to_str().is_ok_and(|words| words.contains(&token))) {
+            return Ok(true);
         }
         sleep(LOOK_AGAIN).await;
     }
     let _ = child.kill().await;
     Ok(false)
+}
+
+fn token_url(server: &str) -> String {
+    format!("{server}/registry/token")
 }
 
 /// A pid alone proves nothing after a reboot, so the process behind it must be a registry with this very configuration.
@@ -238,4 +247,39 @@ fn log(folder: &Path) -> PathBuf {
 
 fn failed(verb: &str, what: &Path, error: &dyn Display) -> Failure {
     Failure::server(format!("cannot {verb} {}: {error}", what.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
+    use super::*;
+
+    /// Says of itself what a registry says, to everybody.
+    fn stand_in(server: &str) -> String {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let challenge = format!("Bearer realm=\"{}\",service=\"gpuaas-registry\"", token_url(server));
+        let answer = move |mut stream: TcpStream| {
+            let _ = stream.read(&mut [0; 4096]);
+            let head = format!("HTTP/1.1 401 Unauthorized\r\nwww-authenticate: {challenge}\r\n");
+            let _ = write!(stream, "{head}content-length: 0\r\nconnection: close\r\n\r\n");
+        };
+        std::thread::spawn(move || listener.incoming().map_while(Result::ok).for_each(answer));
+        url
+    }
+
+    /// It takes its time to find that the port is taken.
+    fn ends_after_a_while() -> Child {
+        Command::new("sleep").arg("0.3").kill_on_drop(true).spawn().unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_registry_of_another_platform_is_not_taken_for_ours() {
+        let (ours, theirs) = ("http://127.0.0.1:1", "http://127.0.0.1:11");
+        let url = stand_in(theirs);
+        assert!(!answers(&mut ends_after_a_while(), &url, ours).await.unwrap());
+        assert!(answers(&mut ends_after_a_while(), &url, theirs).await.unwrap());
+    }
 }
