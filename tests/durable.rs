@@ -3,6 +3,7 @@
 mod berths;
 mod fairness;
 mod ferries;
+mod given_up;
 mod heirs;
 mod held;
 mod history;

@@ -2,9 +2,13 @@
 //! pooler a statement by itself may be prepared in one session and executed in another, and the limits of a session
 //! would be somebody else's.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
-use sqlx::{AssertSqlSafe, PgPool, PgTransaction};
+use futures::future::BoxFuture;
+use sqlx::{AssertSqlSafe, PgPool, PgTransaction, SqlSafeStr, Transaction};
+use tokio::runtime::Handle;
 
 #[derive(Debug, Clone)]
 pub struct Pool {
@@ -37,9 +41,34 @@ impl Pool {
     }
 
     async fn open(&self, begin: &'static str) -> sqlx::Result<PgTransaction<'static>> {
-        if self.limits.is_empty() {
-            return self.connections.begin_with(begin).await;
+        let words = match &*self.limits {
+            "" => begin.into_sql_str(),
+            limits => AssertSqlSafe(format!("{begin}{limits}")).into_sql_str(),
+        };
+        let connection = self.connections.acquire().await?;
+        Begin(Some(Transaction::begin(connection, Some(words)))).await
+    }
+}
+
+/// A transaction that is about to begin. Should nobody wait for it any more, because a caller went away, it begins all the same and
+/// is rolled back: sqlx would give the connection back while it begins, and whoever came next would be in the middle of it.
+struct Begin(Option<BoxFuture<'static, sqlx::Result<PgTransaction<'static>>>>);
+
+impl Future for Begin {
+    type Output = sqlx::Result<PgTransaction<'static>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(begin) = self.0.as_mut() else { return Poll::Pending };
+        let begun = ready!(begin.as_mut().poll(context));
+        self.0 = None;
+        Poll::Ready(begun)
+    }
+}
+
+impl Drop for Begin {
+    fn drop(&mut self) {
+        if let (Some(begin), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+            runtime.spawn(begin);
         }
-        self.connections.begin_with(AssertSqlSafe(format!("{begin}{}", self.limits))).await
     }
 }
