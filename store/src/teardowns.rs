@@ -77,8 +77,12 @@ pub struct Payable {
     pub done: Vec<Value>,
 }
 
-/// Open debts of nodes that are heard of, of instances that no run acts on, by instance.
-pub async fn payable(conn: &mut PgConnection) -> sqlx::Result<Vec<Payable>> {
+/// Open debts of nodes that are heard of, of instances that no run acts on but this one, by instance: of all, or of one alone.
+pub async fn payable(
+    conn: &mut PgConnection,
+    run: Uuid,
+    instance: Option<Uuid>,
+) -> sqlx::Result<Vec<Payable>> {
     let rows = sqlx::query!(
         r#"select d.instance_id, d.node_id, d.run_id, d.created_at, d.collected_at, answers.newest as "answered!",
                answers.done as "done!: Vec<Value>"
@@ -92,9 +96,12 @@ pub async fn payable(conn: &mut PgConnection) -> sqlx::Result<Vec<Payable>> {
                where t.instance_id = d.instance_id and t.node_id = d.node_id
                  and t.kind in ('oci.remove', 'compose.remove') and t.finished_at >= d.created_at and t.result is not null
            ) answers
-           where d.collected_at is null and answers.newest is not null
-             and not exists (select from engine.run r where r.finished_at is null and r.target = 'app_instance:' || i.id)
-           order by d.instance_id"#
+           where d.collected_at is null and answers.newest is not null and ($1::uuid is null or d.instance_id = $1)
+             and not exists (select from engine.run r where r.finished_at is null and r.target = 'app_instance:' || i.id
+                             and r.id <> $2)
+           order by d.instance_id"#,
+        instance,
+        run
     )
     .fetch_all(conn)
     .await?;

@@ -45,6 +45,16 @@ async fn states(driver: &Simulated, instance: Uuid) -> Vec<(i64, WorkloadState)>
     own.map(|seen| (seen.generation, seen.state)).collect()
 }
 
+/// Holds what nodes reported last against what should be there. The runs that this sets off go on.
+pub(super) async fn compares(platform: &Platform) {
+    let options = Start { correlation_id: "c-drift".into(), ..Start::default() };
+    let mut tx = platform.story.pool.begin().await.unwrap();
+    let mut run = platform.story.engine.start(&mut tx, &WatchDrift {}, options).await.unwrap();
+    tx.commit().await.unwrap();
+    run.begin();
+    platform.succeeds(run.id).await;
+}
+
 /// Waits until the node has reported twice more, looks, and waits for the runs that this sets off. Answers how many.
 async fn look(platform: &Platform, node: Uuid) -> i64 {
     let seen: i64 = sqlx::query_scalar("select report_sequence from nodes where id = $1")
@@ -55,12 +65,7 @@ async fn look(platform: &Platform, node: Uuid) -> i64 {
     let words = [(seen + 2).to_string()];
     let later = "select report_sequence >= ($2::text[])[1]::bigint from nodes where id = $1";
     platform.story.until_true("the node reports", later, node, &[&words[0]]).await;
-    let options = Start { correlation_id: "c-drift".into(), ..Start::default() };
-    let mut tx = platform.story.pool.begin().await.unwrap();
-    let mut run = platform.story.engine.start(&mut tx, &WatchDrift {}, options).await.unwrap();
-    tx.commit().await.unwrap();
-    run.begin();
-    platform.succeeds(run.id).await;
+    compares(platform).await;
     let runs: Vec<Uuid> = sqlx::query_scalar(
         "select id from engine.run where kind = 'instance.reconcile' and finished_at is null",
     )

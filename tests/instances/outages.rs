@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::decommission::settled;
-use super::drift::lost_and_found;
+use super::drift::{compares, lost_and_found};
 use super::nodes::watch;
 use crate::http::{admin, project};
 use crate::support::docker::PORT;
@@ -150,6 +150,30 @@ async fn the_evidence_of_another_removal_pays_no_debt() {
     assert_eq!((&once_more.kind, &once_more.input), (&again.kind, &again.input));
     node.answers(&once_more, &node.swears(&node.finds(&once_more))).await.with(200);
     paid(&platform, id).await;
+    platform.end().await;
+}
+
+/// It looks by a report of the time before, and is not done before the next that was.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_looks_at_an_instance_collects_what_is_owed_for_it() {
+    let (platform, node, id, again) = owing_the_old_one().await;
+    let both = [runs(id, 1), runs(id, 2)].map(|one| one[0].clone());
+    node.beats(2, json!(both)).await.with(200);
+    compares(&platform).await;
+    let look = "select id from engine.run where kind = 'instance.reconcile' and finished_at is null";
+    let look: Uuid = sqlx::query_scalar(look).fetch_one(&platform.story.pool).await.unwrap();
+    platform.story.until(look, &[RunState::Waiting]).await;
+    node.answers(&again, &node.swears(&node.finds(&again))).await.with(200);
+    watch(&platform).await;
+    assert_eq!(owed(&platform).await, [id], "somebody acts on it");
+    for sequence in 3..=4 {
+        node.beats(sequence, runs(id, 2)).await.with(200);
+    }
+    platform.story.advance(Duration::from_secs(2)).await;
+    platform.succeeds(look).await;
+    assert_eq!(platform.held(id).await, HELD);
+    assert_eq!(owed(&platform).await, Vec::<Uuid>::new());
+    assert_eq!(live_keys(&platform).await, 1, "only what runs has a key");
     platform.end().await;
 }
 

@@ -123,7 +123,7 @@ pub async fn newest_look(fleet: &Fleet, id: Uuid) -> Option<Uuid> {
 
 /// What a change could not take away because its engine was dead stands beside what serves. The platform finds it there.
 pub async fn is_put_right(fleet: &Fleet, id: Uuid) {
-    for tries in 0..600 {
+    for tries in 0..1200 {
         let there = fleet.containers(id);
         if there.len() == 1 && fleet.platform.held(id).await == HELD {
             return;

@@ -1,6 +1,7 @@
 //! The instance that every run begins with, and what a run may leave of it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use activities::{Env, TaskSigners};
 use clients::seal::Sealer;
@@ -119,6 +120,17 @@ pub(super) fn left(env: &Env) -> Vec<String> {
          order by 1",
     );
     wait_for(left.bind(Uuid::nil()).fetch_all(env.pool().bare())).unwrap()
+}
+
+/// A run that fails right after it asked for a removal waits for no answer, and the node does it in its own time.
+async fn removals_end(pool: &PgPool) {
+    let open = "select exists (select from node_tasks where finished_at is null and kind = 'oci.remove')";
+    for _ in 0..500 {
+        if !sqlx::query_scalar::<_, bool>(open).fetch_one(pool).await.unwrap() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }
 
 /// The node of the run before may still be at work, and lock in another order; then whoever was chosen tries again.

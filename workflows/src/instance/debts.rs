@@ -45,10 +45,11 @@ pub(super) async fn owe_old(conn: &mut PgConnection, id: Uuid, node: Uuid, told:
     Ok(())
 }
 
-/// How many debts were paid. One of an instance that cannot be read stays open, and keeps no other from being collected.
-pub(crate) async fn collect(conn: &mut PgConnection, told: &Told) -> Result<u32, Fault> {
+/// How many debts were paid, of all instances that no other run acts on or of this one alone. One of an instance that cannot be read
+/// stays open, and keeps no other from being collected.
+pub(crate) async fn collect(conn: &mut PgConnection, only: Option<Uuid>, told: &Told) -> Result<u32, Fault> {
     let mut paid = 0;
-    for payable in teardowns::payable(conn).await? {
+    for payable in teardowns::payable(conn, told.run, only).await? {
         match settle(conn, &payable, told).await {
             Ok(settled) => paid += u32::from(settled),
             Err(fault @ Fault::NeedsOperator(_)) => {

@@ -18,10 +18,10 @@ use store::{nodes, policies};
 use tracing::Span;
 use uuid::Uuid;
 
-use super::Told;
 use super::deploy::DeployInstance;
 use super::retry::again;
 use super::switch::release_old;
+use super::{Told, debts};
 use crate::reconcilers::drift::{Claim, Findings, Wanted, claim, claim_on, compare, workloads};
 
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10 * 60);
@@ -51,6 +51,7 @@ impl Workflow for ReconcileInstance {
         PlannedStep::wait("workload_restarted"),
         PlannedStep::transact("mark_missing"),
         PlannedStep::child(DeployInstance::NAME),
+        PlannedStep::transact("collect_debt"),
     ];
     const ON_EXHAUSTED: OnExhausted = OnExhausted::Unwind;
     type Env = Env;
@@ -81,6 +82,7 @@ impl Workflow for ReconcileInstance {
                 let _ = run.try_child(&again).await?;
             }
         }
+        self.collect_debt(run).await?;
         run.output(&found).await
     }
 }
@@ -136,6 +138,18 @@ impl ReconcileInstance {
             Box::pin(async move { release_old(conn, instance, node_id, &told).await })
         })
         .await
+    }
+
+    /// Who collects debts passes by what a run acts on. Looks that follow each other closely would keep it from this one for long.
+    async fn collect_debt(&self, run: &mut Run<Env>) -> Result<(), Halt> {
+        let (instance, told) = (self.instance, Told::of(run));
+        let _: u32 = run
+            .transact("collect_debt", move |conn| {
+                let told = told.clone();
+                Box::pin(async move { debts::collect(conn, Some(instance), &told).await })
+            })
+            .await?;
+        Ok(())
     }
 }
 

@@ -63,7 +63,7 @@ impl Workflow for WatchNodes {
         let paid: u32 = run
             .transact("collect_debts", move |conn| {
                 let told = told.clone();
-                Box::pin(async move { debts::collect(conn, &told).await })
+                Box::pin(async move { debts::collect(conn, None, &told).await })
             })
             .await?;
         let correlation_id = run.correlation_id().to_owned();
