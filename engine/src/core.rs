@@ -120,6 +120,11 @@ impl Core {
         self.pivoted || self.pivot_due
     }
 
+    /// Nothing was begun, and nothing is to be.
+    pub(crate) fn turned_back_unbegun(&self) -> bool {
+        self.unwinding && self.journal.len() == 0
+    }
+
     /// A cancel no longer changes where this run goes. Until the pivot is committed it is accepted, and so it is obeyed.
     pub(crate) fn deaf_to_cancel(&self) -> bool {
         self.unwinding || self.pivoted

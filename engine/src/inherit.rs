@@ -18,7 +18,7 @@ use crate::claim::Claimed;
 use crate::core::{Core, Found};
 use crate::fault::{Fault, Halt, Stop};
 use crate::journal::{Journal, StepId};
-use crate::operate;
+use crate::operate::{self, Cancelled};
 use crate::payload;
 use crate::run::{Run, child_start_key, panic_message};
 use crate::state::{Cause, Op, RunState, StepState};
@@ -58,11 +58,32 @@ pub(crate) async fn settle_debts<E: Send + Sync + 'static>(
             Noted::Activity { id, undo } if ghost.core.journal.owes(id) => {
                 run.pay(holder, ghost.core.epoch, id, undo.as_ref()).await?;
             }
-            Noted::Child { id } if ghost.core.journal.owes(id) => run.pay_child(holder, id).await?,
+            Noted::Child { id } if ghost.core.journal.owes(id) => pay_child(crew, holder, id, run).await?,
             _ => {}
         }
     }
-    run.transact("close_superseded_run", move |conn| close(conn, holder)).await
+    run.transact_for("close_superseded_run", holder, move |conn| close(conn, holder)).await
+}
+
+/// What a stuck child owes is paid as its parent's is. One that is still going back tells its own parent when it ends, not us, so
+/// it is looked at again shortly.
+async fn pay_child<E: Send + Sync + 'static>(
+    crew: &Crew<E>,
+    holder: Uuid,
+    step: &StepId,
+    run: &mut Run<E>,
+) -> Result<(), Halt> {
+    run.core.obey().await?;
+    match operate::cancel_child(&crew.engine, &child_start_key(holder, step)).await {
+        Ok(Cancelled::Ended) => Ok(()),
+        Ok(Cancelled::Stuck { child }) => Box::pin(settle_debts(crew, child, run)).await,
+        Ok(Cancelled::Going) => {
+            let wake_at = Some(run.core.clock.after(Duration::from_secs(1)));
+            let rest = Rest { wake_at, ..Rest::new(RunState::Waiting, Some(Cause::WaitingForRun)) };
+            Err(run.core.rest(rest).await)
+        }
+        Err(_database) => Err(Stop::Lost.into()),
+    }
 }
 
 /// What became of the run whose target was taken over.
@@ -199,20 +220,6 @@ impl<E: Send + Sync + 'static> Run<E> {
     fn next_attempt(&mut self, id: &StepId) {
         if let Some(entry) = self.core.journal.get_mut(id) {
             entry.attempt += 1;
-        }
-    }
-
-    async fn pay_child(&mut self, holder: Uuid, step: &StepId) -> Result<(), Halt> {
-        self.core.obey().await?;
-        match operate::cancel_child(&self.core.engine, &child_start_key(holder, step)).await {
-            Ok(true) => Ok(()),
-            Ok(false) => {
-                // The child tells its own parent when it ends, not us: look again shortly.
-                let wake_at = Some(self.core.clock.after(Duration::from_secs(1)));
-                let rest = Rest { wake_at, ..Rest::new(RunState::Waiting, Some(Cause::WaitingForRun)) };
-                Err(self.core.rest(rest).await)
-            }
-            Err(_database) => Err(Stop::Lost.into()),
         }
     }
 }

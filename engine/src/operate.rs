@@ -4,7 +4,7 @@
 mod again;
 mod cancel;
 
-pub(crate) use cancel::{ask_to_cancel, cancel_child, set_undo_going};
+pub(crate) use cancel::{Cancelled, ask_to_cancel, cancel_child, is_awaited, set_undo_going};
 
 use chrono::TimeDelta;
 use sqlx::PgConnection;
@@ -286,11 +286,12 @@ async fn drop_job(conn: &mut PgConnection, run: Uuid) -> sqlx::Result<()> {
     Ok(())
 }
 
-/// Who took the target over from a stuck run, and with it what is left to undo: two must not undo the same.
+/// Who took the target over from a stuck run, or from its parent, and with it what is left to undo: two must not undo the same.
 async fn heir_of(conn: &mut PgConnection, run: Uuid) -> sqlx::Result<Option<Uuid>> {
     sqlx::query_scalar!(
-        "select heir.id from engine.run r join engine.run heir on heir.target = r.target and heir.holds_target
-         where r.id = $1 and heir.inherits = r.id",
+        "select heir.id from engine.run r left join engine.run parent on parent.id = r.parent_id
+         join engine.run heir on heir.target = coalesce(r.target, parent.target) and heir.holds_target
+         where r.id = $1 and heir.inherits in (r.id, r.parent_id)",
         run
     )
     .fetch_optional(conn)

@@ -55,10 +55,12 @@ impl Together for TellOthers<'_> {
             if let Some(target) = &core.target {
                 pass_target_on(&core.engine, conn, core.run, target).await?;
             }
-            if let Some((parent, step)) = &core.parent
-                && let Some(news) = news(conn, core.run, &self.fate).await?
-            {
-                signal::deliver(&core.engine, conn, *parent, step, &core.run.to_string(), &news).await?;
+            let Some((parent, step)) = &core.parent else { return Ok(()) };
+            match news(conn, core.run, &self.fate).await? {
+                Some(news) => {
+                    signal::deliver(&core.engine, conn, *parent, step, &core.run.to_string(), &news).await?;
+                }
+                None => operate::set_undo_going(&core.engine, conn, *parent).await?,
             }
             Ok(())
         })

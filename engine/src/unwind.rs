@@ -13,9 +13,9 @@ use tracing::Instrument;
 use crate::activity::{Activity, Call};
 use crate::checkpoint::Rest;
 use crate::failpoint::Strike;
-use crate::fault::{Fault, Halt, Reason};
+use crate::fault::{Fault, Halt, Reason, Stop};
 use crate::journal::StepId;
-use crate::operate;
+use crate::operate::{self, Cancelled};
 use crate::retry::Retry;
 use crate::run::{Run, child_start_key, panic_message};
 use crate::state::{Cause, RunState, StepState};
@@ -181,6 +181,13 @@ impl<E: Send + Sync + 'static> Run<E> {
         self.core.rest(rest).await
     }
 
+    /// Whoever waits for the target takes over what nobody else undoes.
+    async fn is_awaited(&self) -> Result<bool, Halt> {
+        let Some(target) = &self.core.target else { return Ok(false) };
+        let awaited = operate::is_awaited(&self.core.engine, target);
+        self.core.engine.db.in_time(awaited).await.map_err(|_database| Stop::Lost.into())
+    }
+
     /// Cancels the child and rests until it has ended; its last commit wakes this run.
     async fn undo_child(&mut self, id: &StepId) -> Result<(), Halt> {
         if !self.core.journal.owes(id) {
@@ -190,13 +197,20 @@ impl<E: Send + Sync + 'static> Run<E> {
             self.core.obey().await?;
             let key = child_start_key(self.core.run, id);
             self.core.point(id, true, "before-effect")?;
-            let Ok(ended) = operate::cancel_child(&self.core.engine, &key).await else {
-                return Err(crate::fault::Stop::Lost.into());
+            let Ok(cancelled) = operate::cancel_child(&self.core.engine, &key).await else {
+                return Err(Stop::Lost.into());
             };
             self.core.point(id, true, "after-effect")?;
-            if ended {
-                self.core.note(id, StepState::Compensated, None, None);
-                return Ok(());
+            match cancelled {
+                Cancelled::Ended => {
+                    self.core.note(id, StepState::Compensated, None, None);
+                    return Ok(());
+                }
+                Cancelled::Stuck { child } if self.is_awaited().await? => {
+                    let message = format!("the child run {child} is stuck");
+                    return Err(self.stick(id, &Reason { code: "child_stuck".to_owned(), message }).await);
+                }
+                Cancelled::Stuck { .. } | Cancelled::Going => {}
             }
             self.core.engine.bell.ring();
             let rest = Rest {

@@ -287,3 +287,65 @@ async fn taking_over_sets_an_undo_going_that_was_paused() {
     story.gave_everything_back(deploy.id).await;
     story.end().await;
 }
+
+/// Its parent held the target for both.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_child_that_is_tried_again_holds_what_its_parent_held() {
+    let story = Story::new().await;
+    story.world.trouble("in", [Trouble::Terminal]);
+    let parent = story.start_as([Do::Child(vec![touch("in"), Do::Wait(HOUR)])], on("x")).await.unwrap();
+    story.settles(parent.id).await;
+    let child = child_of(&story, parent.id).await;
+    let again = story.ask("retry", child).await.unwrap();
+    let refused = story.start_as([touch("too many")], on("x")).await;
+    assert!(matches!(&refused, Err(StartError::TargetBusy(holder)) if holder.id == again.id), "{refused:?}");
+    let removal = story.start_as([touch("gone")], taking_over("x")).await.unwrap();
+    assert_eq!(story.ends(removal.id).await, RunState::Succeeded);
+    assert_eq!(story.state(again.id).await, RunState::Cancelled);
+    story.end().await;
+}
+
+/// Its parent's target is taken over, and nothing is left of either.
+async fn is_taken_over(story: &Story, parent: Uuid) {
+    let removal = story.start_as([touch("gone")], taking_over("x")).await.unwrap();
+    assert_eq!(story.ends(removal.id).await, RunState::Succeeded, "{}", story.describe(removal.id).await);
+    assert_eq!(story.ends(parent).await, RunState::Cancelled);
+    let child = child_of(story, parent).await;
+    assert_eq!(story.ends(child).await, RunState::Cancelled);
+    story.gave_everything_back(child).await;
+}
+
+async fn child_of(story: &Story, parent: Uuid) -> Uuid {
+    sqlx::query_scalar("select id from engine.run where parent_id = $1")
+        .bind(parent)
+        .fetch_one(&story.pool)
+        .await
+        .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn taking_over_from_a_parent_whose_child_is_stuck_undoes_what_the_child_left() {
+    let story = Story::new().await;
+    story.world.trouble("in/undo", [Trouble::UndoFails]);
+    let does = [hold("mine"), Do::Child(vec![hold("in"), Do::Fail])];
+    let parent = story.start_as(does, on("x")).await.unwrap();
+    story.until(parent.id, &[RunState::Waiting]).await;
+    let child = child_of(&story, parent.id).await;
+    assert_eq!(story.settles(child).await, RunState::Stuck);
+    is_taken_over(&story, parent.id).await;
+    story.gave_everything_back(parent.id).await;
+    story.end().await;
+}
+
+/// Who waits for the target is there before the child is stuck.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_child_that_gets_stuck_while_its_parent_is_taken_over_holds_up_nobody() {
+    let story = Story::new().await;
+    story.world.trouble("in/undo", [Trouble::UndoFails]);
+    let does = [Do::Child(vec![hold("in"), Do::Wait(HOUR)])];
+    let parent = story.start_as(does, on("x")).await.unwrap();
+    story.until(parent.id, &[RunState::Waiting]).await;
+    story.until(child_of(&story, parent.id).await, &[RunState::Waiting]).await;
+    is_taken_over(&story, parent.id).await;
+    story.end().await;
+}

@@ -143,3 +143,21 @@ async fn a_driver_that_dies_while_a_child_is_undone_waits_for_it_again() {
     }
     story.end().await;
 }
+
+/// Whoever started it was told that it will happen, and is told otherwise by the undo of its first step.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_is_turned_back_before_it_began_undoes_its_first_step_and_no_other() {
+    let mut story = Story::idle(quick(), None).await;
+    let run = story.start([hold("a"), hold("b")]).await;
+    let harmless = story.start([touch("c"), hold("d")]).await;
+    for run in [run, harmless] {
+        story.ask("cancel", run).await.unwrap();
+    }
+    story.work();
+    assert_eq!(story.ends(run).await, RunState::Cancelled);
+    assert_eq!(story.ends(harmless).await, RunState::Cancelled);
+    assert_eq!(story.steps(run).await, ["hold/a compensated 1 1"]);
+    assert_eq!(story.effects(run).await, []);
+    assert_eq!(story.steps(harmless).await, [""; 0], "there is nothing to undo in it");
+    story.end().await;
+}

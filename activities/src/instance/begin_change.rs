@@ -5,7 +5,7 @@ use domain::{EventType, InstanceStatus};
 use engine::{Activity, Call, Fault};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use store::app_instances;
+use store::app_instances::{self, AppInstance};
 use store::deployment::Purpose;
 use uuid::Uuid;
 
@@ -93,7 +93,9 @@ impl Activity for BeginChange {
         }
         let now = held(&mut tx, self.instance).await?;
         let (from, to) = (self.way.status(), InstanceStatus::Running);
-        if !app_instances::move_to(&mut tx, self.instance, from, to, None).await? {
+        let moved = app_instances::move_to(&mut tx, self.instance, from, to, None).await?;
+        // One that was turned back before it began was asked for all the same, and has failed.
+        if !moved && (now.status()? != to || is_told(&now, call.run)) {
             return Ok(());
         }
         let failed = json!({
@@ -106,4 +108,9 @@ impl Activity for BeginChange {
         tx.commit().await?;
         Ok(())
     }
+}
+
+/// Whether the instance says already how this run ended.
+fn is_told(instance: &AppInstance, run: Uuid) -> bool {
+    instance.last_operation.as_ref().is_some_and(|last| last["workflow_id"] == json!(run))
 }

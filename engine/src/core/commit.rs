@@ -104,7 +104,9 @@ impl Core {
     async fn write(&self, checkpoint: Checkpoint) -> Option<Verdict> {
         let others_care = match &checkpoint.fate {
             Fate::Finish { .. } => self.target.is_some() || self.parent.is_some(),
-            Fate::Rest(rest) => rest.state == RunState::Stuck && self.target.is_some(),
+            Fate::Rest(rest) => {
+                rest.state == RunState::Stuck && (self.target.is_some() || self.parent.is_some())
+            }
             _ => false,
         };
         if others_care {

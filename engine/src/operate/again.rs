@@ -1,5 +1,5 @@
 //! A run that ended does not change any more: tried again, it is another run that says which one it repeats. Its workflow decides
-//! with what.
+//! with what. A child acted under the target of whoever started it; tried again it has no parent, so it holds that target itself.
 
 use sqlx::PgConnection;
 
@@ -16,7 +16,13 @@ impl Engine {
         by: &Asker,
     ) -> Result<RunHandle, OperateError> {
         let old = sqlx::query!(
-            r#"select kind, version, input::text as "input!", org_id, project_id, traceparent, target
+            r#"with recursive line as (
+                   select id, parent_id, target from engine.run where id = $1
+                   union all
+                   select p.id, p.parent_id, p.target from engine.run p join line c on p.id = c.parent_id where c.target is null
+               )
+               select kind, version, input::text as "input!", org_id, project_id, traceparent,
+                      (select target from line where target is not null) as target
                from engine.run where id = $1"#,
             run.handle.id
         )

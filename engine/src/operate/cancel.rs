@@ -36,6 +36,7 @@ pub(crate) async fn ask_to_cancel(engine: &Inner, conn: &mut PgConnection, run: 
 
 /// Ends the pause of a run that is being undone: that is what whoever takes its target over asks for. An owner may have heard of
 /// the pause already, and obey it after this; the request that it finds instead is left on the row, and ends that pause too.
+/// One that waits for a child looks again whether that is still going back.
 pub(crate) async fn set_undo_going(engine: &Inner, conn: &mut PgConnection, run: Uuid) -> sqlx::Result<()> {
     let going = sqlx::query!(
         r#"update engine.run set request = case when owner is not null then 'cancel' end,
@@ -44,7 +45,9 @@ pub(crate) async fn set_undo_going(engine: &Inner, conn: &mut PgConnection, run:
                cause_detail = case when owner is null then null else cause_detail end,
                claims = case when owner is null then 0 else claims end,
                updated_at = case when owner is null then engine.now() else updated_at end
-           where id = $1 and finished_at is null and unwinding and (state = 'paused' or request = 'pause')
+           where id = $1 and finished_at is null and unwinding
+             and (state = 'paused' or request = 'pause'
+                  or (state = 'compensating' and cause = 'waiting_for_run' and owner is null and queued_job is null))
            returning owner is null as "ownerless!", project_id"#,
         run
     )
@@ -56,26 +59,53 @@ pub(crate) async fn set_undo_going(engine: &Inner, conn: &mut PgConnection, run:
     }
 }
 
-/// Cancels a child by its start key; true once it has ended, or if it never was.
-pub(crate) async fn cancel_child(engine: &Inner, start_key: &str) -> sqlx::Result<bool> {
+/// How far a child is that was asked to cancel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cancelled {
+    /// Or it never was.
+    Ended,
+    Going,
+    /// An undo of its failed for good, and somebody must see to what it still owes.
+    Stuck {
+        child: Uuid,
+    },
+}
+
+/// Cancels a child by its start key.
+pub(crate) async fn cancel_child(engine: &Inner, start_key: &str) -> sqlx::Result<Cancelled> {
     engine.db.in_time(try_cancel_child(engine, start_key)).await
 }
 
-async fn try_cancel_child(engine: &Inner, start_key: &str) -> sqlx::Result<bool> {
+async fn try_cancel_child(engine: &Inner, start_key: &str) -> sqlx::Result<Cancelled> {
     let mut tx = engine.db.drives.begin().await?;
     let child = sqlx::query!(
-        r#"select id, finished_at is not null as "ended!" from engine.run where start_key = $1 for update"#,
+        r#"select id, finished_at is not null as "ended!", state = 'stuck' as "stuck!"
+           from engine.run where start_key = $1 for update"#,
         start_key
     )
     .fetch_optional(&mut *tx)
     .await?;
-    let ended = match child {
+    let cancelled = match child {
+        Some(child) if child.stuck => Cancelled::Stuck { child: child.id },
         Some(child) if !child.ended => {
             ask_to_cancel(engine, &mut tx, child.id).await?;
-            false
+            Cancelled::Going
         }
-        _ => true,
+        _ => Cancelled::Ended,
     };
     tx.commit().await?;
-    Ok(ended)
+    Ok(cancelled)
+}
+
+/// Whether somebody waits to take the run's target over.
+pub(crate) async fn is_awaited(engine: &Inner, target: &str) -> sqlx::Result<bool> {
+    let mut session = engine.db.drives.session().await?;
+    let awaited = sqlx::query_scalar!(
+        r#"select exists (select from engine.run where target = $1 and succeeds_holder) as "awaited!""#,
+        target
+    )
+    .fetch_one(&mut *session)
+    .await?;
+    session.commit().await?;
+    Ok(awaited)
 }

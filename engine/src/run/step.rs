@@ -45,6 +45,10 @@ impl<E: Send + Sync + 'static> Run<E> {
             Err(error) => return Err(self.fail(&error.fault("the step's input")).await),
         };
         let hash = payload::hash(&input);
+        // Whoever starts a run says that its first step will be taken. Turned back before that, it is undone all the same.
+        if A::UNDO && self.core.turned_back_unbegun() {
+            self.core.open(&id, Op::Activity, true, hash.clone(), Some(input.clone()));
+        }
         // Noted before anything else: a step whose outcome is unknown is undone too. One that was begun with another input is
         // not undone with this one.
         if A::UNDO && self.core.journal.get(&id).is_some_and(|entry| entry.input_hash == hash) {
