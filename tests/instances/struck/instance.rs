@@ -105,6 +105,7 @@ async fn nothing_is_left(pool: &PgPool) {
 /// What the run has made of the world, besides the instance's own state: what it took or gave back, and whatever of its means is
 /// still good for something. A run that turned back leaves nothing of it.
 pub(super) fn left(env: &Env) -> Vec<String> {
+    wait_for(removals_end(env.pool().bare()));
     let left = sqlx::query_scalar(
         "select format('%s %s', kind, sum(quantity)) from resource_ledger where run_id <> $1
              group by kind, resource having sum(quantity) <> 0
