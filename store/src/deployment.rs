@@ -9,11 +9,13 @@ pub mod credentials;
 mod images;
 mod new;
 mod places;
+mod share;
 mod write;
 
 pub use admission::{Admitted, Purpose, admit};
-pub use change::{Change, To, decide_change, own_share};
+pub use change::{Change, To, decide_change};
 pub use images::{runtime, still_usable, usable};
 pub use new::{Decision, Wish, decide, within_budget};
 pub use places::candidate;
+pub use share::{Share, own_share};
 pub use write::{Request, write};

@@ -130,33 +130,56 @@ pub async fn give_back(conn: &mut PgConnection, holder: Holder<'_>, held: &[Held
     Ok(())
 }
 
-/// Gives back everything that the instance holds, each in the name of the run that took it: what the present run takes
-/// afterwards is then its own share, and nothing else is.
-pub async fn give_back_for_takers(conn: &mut PgConnection, holder: Holder<'_>) -> sqlx::Result<()> {
-    let taken = sqlx::query!(
+/// What a run took for the instance and nobody gave back.
+struct Taken {
+    run_id: Uuid,
+    held: Held,
+}
+
+/// By run, the newest first.
+async fn taken(conn: &mut PgConnection, instance: Uuid) -> sqlx::Result<Vec<Taken>> {
+    let rows = sqlx::query!(
         r#"select run_id, kind, resource, sum(quantity) as "quantity!" from resource_ledger t
            where instance_id = $1 and (select sum(quantity) from resource_ledger whole
                where whole.instance_id = $1 and whole.kind = t.kind and whole.resource = t.resource) <> 0
-           group by run_id, kind, resource having sum(quantity) <> 0 order by run_id, kind, resource"#,
-        holder.instance_id
+           group by run_id, kind, resource having sum(quantity) <> 0 order by run_id desc, kind, resource"#,
+        instance
     )
-    .fetch_all(&mut *conn)
+    .fetch_all(conn)
     .await?;
-    for one in taken {
-        let quantity = i32::try_from(-one.quantity).map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
-        entry(conn, Holder { run_id: one.run_id, ..holder }, &one.kind, &one.resource, quantity).await?;
+    let read = rows.into_iter().map(|row| Taken {
+        run_id: row.run_id,
+        held: Held { kind: row.kind, resource: row.resource, quantity: row.quantity },
+    });
+    Ok(read.collect())
+}
+
+/// Gives back everything that the instance holds, each in the name of the run that took it: what the present run takes
+/// afterwards is then its own share, and nothing else is.
+pub async fn give_back_for_takers(conn: &mut PgConnection, holder: Holder<'_>) -> sqlx::Result<()> {
+    for Taken { run_id, held } in taken(conn, holder.instance_id).await? {
+        give_back(conn, Holder { run_id, ..holder }, &[held]).await?;
     }
     Ok(())
 }
 
-/// Gives back all but this, whoever took it.
+/// Gives back all but this, each part in the name of a run that took it. What is kept is so the share of the first, which served:
+/// a later one may have been undone, and nothing is its own then.
 pub async fn keep_only(conn: &mut PgConnection, holder: Holder<'_>, kept: &[Held]) -> sqlx::Result<()> {
     let mut beyond = balance(conn, holder.instance_id).await?;
+    let same = |one: &Held, other: &Held| one.kind == other.kind && one.resource == other.resource;
     for held in &mut beyond {
-        let same = |one: &&Held| one.kind == held.kind && one.resource == held.resource;
-        held.quantity -= kept.iter().find(same).map_or(0, |one| one.quantity);
+        held.quantity -= kept.iter().find(|one| same(one, held)).map_or(0, |one| one.quantity);
     }
-    beyond.retain(|held| held.quantity != 0);
+    for Taken { run_id, mut held } in taken(conn, holder.instance_id).await? {
+        let Some(rest) = beyond.iter_mut().find(|rest| same(rest, &held)) else { continue };
+        held.quantity = held.quantity.min(rest.quantity);
+        if held.quantity > 0 {
+            rest.quantity -= held.quantity;
+            give_back(conn, Holder { run_id, ..holder }, &[held]).await?;
+        }
+    }
+    beyond.retain(|rest| rest.quantity != 0);
     give_back(conn, holder, &beyond).await
 }
 

@@ -237,7 +237,8 @@ async fn a_deployment_whose_node_was_lost_fails_with_a_debt_that_is_collected_wh
         (&json!("failed"), &json!("node_unreachable"), &json!("blocked")),
         "nothing brings it back by itself"
     );
-    assert_eq!(platform.held(id).await, ["workload 1"], "what may be there stays on the books");
+    let held = ["cpu_core 1", "gpu 1", "memory_gib 1", "port 1", "workload 1"];
+    assert_eq!(platform.held(id).await, held, "what may be there keeps its place, and nobody else gets it");
     let leaks = platform.http.get(&admin("/resource-ledger/leaks")).await.with(200);
     assert_eq!(leaks["items"][0]["app_instance_id"], json!(id), "and nothing will have it again: {leaks:#}");
     platform.story.check_while_others_work().await;

@@ -1,12 +1,14 @@
 //! A GPU is one instance's at a time: which ones an instance has is decided by the platform and said to the engine by name.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use agent::Simulated;
+use agent::{Simulated, SimulatedFault};
+use engine::RunState;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::http::admin;
+use crate::http::{admin, project};
 use crate::support::docker::PORT;
 use crate::support::platform::{Platform, id_of, profile};
 use crate::support::realm::EXAMPLE;
@@ -74,6 +76,46 @@ async fn a_change_beside_the_old_one_takes_other_gpus_and_one_in_its_place_the_s
     assert_eq!(launched_with(&platform, id).await, beside);
     let held = ["cpu_core 1", "gpu 1", "memory_gib 1", "port 1", "service_account 1", "workload 1"];
     assert_eq!(platform.held(id).await, held);
+    agent.end().await;
+    platform.end().await;
+}
+
+/// The run of an upgrade whose node has begun the launch, after it stopped what served before.
+async fn hangs_in_an_upgrade(platform: &Platform, driver: &Simulated, id: Uuid, number: &str) -> Uuid {
+    driver.will(SimulatedFault::Hang);
+    let path = project(&format!("/app-instances/{id}/upgrade"));
+    let begun = platform.http.acting("operator").post(&path, json!({ "target_version": number })).await;
+    while driver.to_come() > 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    id_of(&begun.with(202)["workflow"])
+}
+
+/// Nobody else is given what the old one may have to return to.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_smaller_version_in_the_old_ones_place_gives_back_what_it_does_not_need_once_that_is_gone() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 2).await;
+    let wide = platform.version(&profile(PORT, 30)).await;
+    let mut small = profile(PORT, 30);
+    small["resources"] = json!({ "gpu_count": { "max": 1 } });
+    let small = platform.version(&small).await;
+    let (id, _) = deployed(&platform, allocation, &wide, 2).await;
+    let gpus = async || platform.held(id).await.iter().filter(|held| *held == "gpu 1").count();
+
+    let run = hangs_in_an_upgrade(&platform, &driver, id, &small).await;
+    assert_eq!(gpus().await, 2, "the old one stands still and may return");
+    let cancel = project(&format!("/workflows/{run}/cancel"));
+    platform.http.acting("operator").post(&cancel, json!({})).await.with(202);
+    assert_eq!(platform.story.ends(run).await, RunState::Cancelled);
+    assert_eq!((gpus().await, &platform.instance(id).await["status"]), (2, &json!("running")));
+
+    let run = hangs_in_an_upgrade(&platform, &driver, id, &small).await;
+    assert_eq!(gpus().await, 2);
+    driver.release(1);
+    platform.succeeds(run).await;
+    assert_eq!((gpus().await, &platform.instance(id).await["status"]), (1, &json!("running")));
     agent.end().await;
     platform.end().await;
 }

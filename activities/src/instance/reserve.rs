@@ -12,7 +12,7 @@ use sqlx::PgConnection;
 use store::allocations::{self, Allocation};
 use store::app_instance_artifacts::Standing;
 use store::app_instances::{self, AppInstance, Why};
-use store::deployment::{candidate, own_share};
+use store::deployment::{Share, candidate, own_share};
 use store::resource_ledger::{self as ledger, Held, Kind};
 use store::{Refused, app_instance_releases, app_versions, node_tasks, nodes};
 use uuid::Uuid;
@@ -56,43 +56,38 @@ impl Activity for ReservePlacement {
         let (allocation, instance) = self.lock(&mut tx).await?;
         let Wishes { grant, names, compatibility } = wishes(&mut tx, &instance).await?;
         let taken = ledger::balance_of_run(&mut tx, instance.id, call.run).await?;
-        let own = match self.strategy {
-            Strategy::SideBySide => Grant::default(),
-            Strategy::StopThenStart => share(own_share(&mut tx, &instance).await)?,
+        let old = match self.strategy {
+            Strategy::SideBySide => Share::default(),
+            Strategy::StopThenStart => judged(own_share(&mut tx, &instance).await)?,
         };
         // Its own fixed port is what it keeps.
-        let kept = grant.host_port.filter(|port| own.host_port == Some(*port));
-        let old = match self.strategy {
-            Strategy::SideBySide => Vec::new(),
-            Strategy::StopThenStart => gpus_among(&allocation, &ledger::balance(&mut tx, instance.id).await?),
-        };
+        let kept = grant.host_port.filter(|port| old.grant.host_port == Some(*port));
         if let Some(ports) = ports_among(&taken) {
-            // What it gave up of the old share is no longer in it.
-            let new = gpus_among(&allocation, &taken).into_iter().filter(|index| !old.contains(index));
-            let gpus = old.iter().copied().chain(new).collect();
+            let new = gpus_among(&allocation, &taken);
+            let gpus = first_of(&old.gpus, &new, grant.gpu_count)?;
             return Ok(placed(&allocation, &names, kept.or(grant.host_port), ports, gpus));
         }
         let wanted = Wanted { exclusive: compatibility.requires_exclusive_node, ..wanted(grant) };
-        if let Err(why) = fits(&mut tx, &allocation, &wanted, (instance.id, own)).await? {
+        if let Err(why) = fits(&mut tx, &allocation, &wanted, (instance.id, old.grant)).await? {
             app_instances::note_reason(&mut tx, instance.id, &why).await?;
             tx.commit().await?;
             return Err(Fault::terminal(why.reason.as_str(), why.message));
         }
         let (who, from) = (holder(&instance, call), ledger::allocation(allocation.id));
-        let gpus = free_gpus(&mut tx, &allocation, &old, grant.gpu_count).await?;
-        for (index, quantity) in moved(&old, &gpus) {
-            ledger::post(&mut tx, who, Kind::Gpu, &ledger::gpu_of(allocation.id, index), quantity).await?;
+        // What the old one has beyond this stays its own until its node has shown it gone: it may have to return.
+        let gpus = free_gpus(&mut tx, &allocation, &old.gpus, grant.gpu_count).await?;
+        for index in gpus.iter().filter(|index| !old.gpus.contains(index)) {
+            ledger::post(&mut tx, who, Kind::Gpu, &ledger::gpu_of(allocation.id, *index), 1).await?;
         }
         for (kind, wanted, has) in [
-            (Kind::CpuCore, grant.cpu_cores, own.cpu_cores),
-            (Kind::MemoryGib, grant.memory_gib, own.memory_gib),
+            (Kind::CpuCore, grant.cpu_cores, old.grant.cpu_cores),
+            (Kind::MemoryGib, grant.memory_gib, old.grant.memory_gib),
         ] {
-            let more = i64::from(wanted) - i64::from(has);
-            let more = i32::try_from(more).map_err(|error| unreadable(&error))?;
+            let more = i32::try_from(wanted.saturating_sub(has)).map_err(|error| unreadable(&error))?;
             ledger::post(&mut tx, who, kind, &from, more).await?;
         }
         let asked = grant.host_port.filter(|_| kept.is_none());
-        let missing = names.len() - usize::from(kept.is_some());
+        let missing = names.len().saturating_sub(usize::from(kept.is_some()));
         let ports = free_ports(&mut tx, allocation.node_id, missing, asked).await?;
         for port in &ports {
             ledger::post(&mut tx, who, Kind::Port, &ledger::port_of(allocation.node_id, *port), 1).await?;
@@ -101,10 +96,14 @@ impl Activity for ReservePlacement {
         Ok(placed(&allocation, &names, kept.or(grant.host_port), ports, gpus))
     }
 
+    /// Where the run's workload is still on the books, a lost node may be running it: it keeps its place until that shows it gone.
     async fn undo(&self, env: &Env, call: &Call) -> Result<(), Fault> {
         let mut tx = env.engine.pool().begin().await?;
         let instance = held(&mut tx, self.instance).await?;
-        ledger::give_back_of_run(&mut tx, holder(&instance, call), &KINDS).await?;
+        let taken = ledger::balance_of_run(&mut tx, instance.id, call.run).await?;
+        if taken.iter().all(|held| held.kind != Kind::Workload.as_str()) {
+            ledger::give_back_of_run(&mut tx, holder(&instance, call), &KINDS).await?;
+        }
         tx.commit().await?;
         Ok(())
     }
@@ -123,7 +122,7 @@ impl ReservePlacement {
     }
 }
 
-fn share(judged: Result<Grant, Refused>) -> Result<Grant, Fault> {
+fn judged<T>(judged: Result<T, Refused>) -> Result<T, Fault> {
     judged.map_err(|refused| match refused {
         Refused::Database(error) => error.into(),
         other => unreadable(&format!("{other:?}")),
@@ -189,20 +188,18 @@ async fn free_gpus(
     wanted: u32,
 ) -> Result<Vec<i32>, Fault> {
     let taken = ledger::gpus_held(conn, allocation.id, &allocation.gpus).await?;
-    let free = allocation.gpus.iter().filter(|index| !taken.contains(index));
+    let free: Vec<i32> = allocation.gpus.iter().copied().filter(|index| !taken.contains(index)).collect();
+    first_of(old, &free, wanted)
+}
+
+fn first_of(old: &[i32], more: &[i32], wanted: u32) -> Result<Vec<i32>, Fault> {
     let wanted = usize::try_from(wanted).map_err(|error| unreadable(&error))?;
-    let gpus: Vec<i32> = old.iter().chain(free).take(wanted).copied().collect();
+    let gpus: Vec<i32> = old.iter().chain(more).take(wanted).copied().collect();
     if gpus.len() == wanted {
         Ok(gpus)
     } else {
         Err(Fault::terminal("insufficient_capacity", "no GPU of the allocation is free"))
     }
-}
-
-/// What is taken, and what is given up.
-fn moved(old: &[i32], new: &[i32]) -> Vec<(i32, i32)> {
-    let taken = new.iter().filter(|index| !old.contains(index)).map(|index| (*index, 1));
-    taken.chain(old.iter().filter(|index| !new.contains(index)).map(|index| (*index, -1))).collect()
 }
 
 /// Whether the version's shape and accelerator fit was decided for good when the instance was asked for.

@@ -10,12 +10,11 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::images::{self, Which};
-use super::{Admitted, Purpose, admit, candidate, credentials, still_usable};
+use super::{Admitted, Purpose, admit, candidate, credentials, own_share, still_usable};
 use crate::app_instance_artifacts::{self, Standing, UsedArtifact};
 use crate::app_instance_releases::{self, Release};
 use crate::app_instances::AppInstance;
 use crate::app_versions::{self, AppVersion};
-use crate::resource_ledger::{self as ledger, Kind};
 use crate::{Refused, allocations, parsed};
 
 /// Where an instance is to go.
@@ -63,7 +62,7 @@ pub async fn decide_change(
     admitted.allows(&grant)?;
     let there = candidate(conn, &allocation, grant.host_port, Some(instance.id)).await?;
     let wanted = Wanted::of(&admitted.manifest.version.compatibility, grant);
-    let (strategy, matrix) = fitting(&wanted, there, &own_share(conn, instance).await?)?;
+    let (strategy, matrix) = fitting(&wanted, there, &own_share(conn, instance).await?.grant)?;
     let serving = app_instance_artifacts::of(conn, instance.id, Standing::Serving).await?;
     let is_nothing = instance.version == version.version && digests(&serving) == digests(&images);
     Ok(Change { version_id: version.id, images, release, strategy, is_nothing, matrix })
@@ -155,22 +154,6 @@ fn nearest(declared: &Version, grant: Grant) -> Grant {
         memory_gib: bounds.memory_gib.nearest(grant.memory_gib),
         host_port: grant.host_port,
     }
-}
-
-/// What the instance itself holds of its allocation.
-pub async fn own_share(conn: &mut PgConnection, instance: &AppInstance) -> Result<Grant, Refused> {
-    let held = ledger::balance(conn, instance.id).await?;
-    let of = |kind: Kind| {
-        let sum: i64 = held.iter().filter(|held| held.kind == kind.as_str()).map(|held| held.quantity).sum();
-        u32::try_from(sum).unwrap_or_default()
-    };
-    let grant: Grant = serde_json::from_value(instance.resources.clone()).map_err(unreadable)?;
-    Ok(Grant {
-        gpu_count: of(Kind::Gpu),
-        cpu_cores: of(Kind::CpuCore),
-        memory_gib: of(Kind::MemoryGib),
-        host_port: grant.host_port,
-    })
 }
 
 /// Beside what runs, if that fits; else in its place.

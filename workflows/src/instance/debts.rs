@@ -50,10 +50,11 @@ pub(super) async fn owe_old(conn: &mut PgConnection, id: Uuid, node: Uuid, told:
 pub(crate) async fn collect(conn: &mut PgConnection, only: Option<Uuid>, told: &Told) -> Result<u32, Fault> {
     let mut paid = 0;
     for payable in teardowns::payable(conn, told.run, only).await? {
-        match settle(conn, &payable, told).await {
+        let instance = payable.debt.instance_id;
+        match settle(conn, instance, told).await {
             Ok(settled) => paid += u32::from(settled),
             Err(fault @ Fault::NeedsOperator(_)) => {
-                warn!(instance = %payable.debt.instance_id, ?fault, "what a node gave back cannot be told");
+                warn!(%instance, ?fault, "what a node gave back cannot be told");
             }
             Err(fault) => return Err(fault),
         }
@@ -62,26 +63,25 @@ pub(crate) async fn collect(conn: &mut PgConnection, only: Option<Uuid>, told: &
 }
 
 /// Whether the debt is paid: what the node showed to be gone is all that it owes, not only what it was asked for last.
-/// Everything is read before anything is written.
-async fn settle(conn: &mut PgConnection, payable: &Payable, told: &Told) -> Result<bool, Fault> {
-    let Payable { debt, answered, done } = payable;
-    let now = instance::held(conn, debt.instance_id).await?;
+/// Everything is read before anything is written, and under the instance's lock: a run may have begun to act on it meanwhile.
+async fn settle(conn: &mut PgConnection, instance: Uuid, told: &Told) -> Result<bool, Fault> {
+    let now = instance::held(conn, instance).await?;
+    let payable = teardowns::payable(conn, told.run, Some(instance)).await?.pop();
+    let Some(Payable { debt, answered, done }) = payable else { return Ok(false) };
     let serving = serving(conn, now.id).await?;
     let mut owed = owed(conn, &now, debt.node_id, serving).await?;
     let gone: Vec<Generations> = done.iter().filter_map(|result| shown_gone(now.id, result)).collect();
     owed.retain(|generation| !gone.iter().any(|gone| gone.contain(*generation)));
     if gone.is_empty() || !owed.is_empty() {
         if let Some(remove) = still_to_remove(&now, serving, &owed)? {
-            ask_again(conn, &now, debt.node_id, (*answered, remove), told).await?;
+            ask_again(conn, &now, debt.node_id, (answered, remove), told).await?;
         }
         return Ok(false);
     }
     if serving.is_some() {
         release_old(conn, now.id, debt.node_id, told).await?;
     } else {
-        let mut held = ledger::balance(conn, now.id).await?;
-        held.retain(|held| held.kind == Kind::Workload.as_str());
-        ledger::give_back(conn, holder(&now, told), &held).await?;
+        ledger::give_back_for_takers(conn, holder(&now, told)).await?;
     }
     teardowns::collect(conn, now.id).await?;
     Ok(true)
