@@ -19,12 +19,18 @@ use crate::support::realm::EXAMPLE;
 use crate::support::story::{operator, quick};
 
 pub(super) async fn watch(platform: &Platform) {
+    let run = begins_to_watch(platform).await;
+    platform.succeeds(run).await;
+}
+
+/// The run of it.
+pub(super) async fn begins_to_watch(platform: &Platform) -> Uuid {
     let options = Start { correlation_id: "c-watch".into(), ..Start::default() };
     let mut tx = platform.story.pool.begin().await.unwrap();
     let mut run = platform.story.engine.start(&mut tx, &WatchNodes {}, options).await.unwrap();
     tx.commit().await.unwrap();
     run.begin();
-    platform.succeeds(run.id).await;
+    run.id
 }
 
 #[tokio::test(flavor = "multi_thread")]

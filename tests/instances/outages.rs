@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use agent::Simulated;
 use domain::StatusReason;
-use engine::RunState;
+use engine::{RunState, Start};
 use node_protocol::{Envelope, Evidence, Generations, Outcome, Output};
 use serde_json::{Value, json};
 use uuid::Uuid;
+use workflows::instance::reconcile::ReconcileInstance;
+use workflows::instance::target;
 
 use super::decommission::settled;
 use super::drift::{compares, lost_and_found};
-use super::nodes::watch;
+use super::nodes::{begins_to_watch, watch};
 use crate::http::{admin, project};
 use crate::support::docker::PORT;
 use crate::support::node::Node;
@@ -175,6 +177,66 @@ async fn whoever_looks_at_an_instance_collects_what_is_owed_for_it() {
     assert_eq!(owed(&platform).await, Vec::<Uuid>::new());
     assert_eq!(live_keys(&platform).await, 1, "only what runs has a key");
     platform.end().await;
+}
+
+/// Somebody waits for the instance.
+const IN_LINE: &str = "select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')
+    and $1::uuid is not null and $2::text[] is not null";
+
+/// What a run takes in the meantime would be given back with the debt.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_debt_is_left_to_whoever_begins_to_act_before_it_is_paid() {
+    let (platform, node, id, again) = owing_the_old_one().await;
+    node.answers(&again, &node.swears(&node.finds(&again))).await.with(200);
+    let mut acting = platform.story.pool.begin().await.unwrap();
+    let holds = sqlx::query("select id from app_instances where id = $1 for update").bind(id);
+    holds.execute(&mut *acting).await.unwrap();
+    let watching = begins_to_watch(&platform).await;
+    platform.story.until_true("the debt is about to be paid", IN_LINE, id, &[]).await;
+    let acts = Start { target: Some(target(id)), correlation_id: "c-acts".into(), ..Start::default() };
+    let look = ReconcileInstance { instance: id, node_id: node.id };
+    let mut look = platform.story.engine.start(&mut acting, &look, acts).await.unwrap();
+    acting.commit().await.unwrap();
+    platform.succeeds(watching).await;
+    assert_eq!(owed(&platform).await, [id]);
+    look.begin();
+    platform.story.until(look.id, &[RunState::Waiting]).await;
+    for sequence in 2..=3 {
+        node.beats(sequence, runs(id, 2)).await.with(200);
+    }
+    platform.story.advance(Duration::from_secs(2)).await;
+    platform.succeeds(look.id).await;
+    paid(&platform, id).await;
+    platform.end().await;
+}
+
+/// A run that would look again would be in the way of whoever acts next.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_report_from_before_a_change_tells_nothing_of_what_it_left() {
+    let (platform, node, id) = serving().await;
+    let run = upgrade(&platform, id).await;
+    node.launches(true).await;
+    let removal = node.takes("10s").await;
+    node.answers(&removal, &node.swears(&node.finds(&removal))).await.with(200);
+    platform.succeeds(run).await;
+    compares(&platform).await;
+    assert_eq!(looks(&platform).await, 0, "what it reported last is what ran before");
+    node.beats(2, runs(id, 1)).await.with(200);
+    compares(&platform).await;
+    assert_eq!(looks(&platform).await, 1, "now it differs");
+    for sequence in 3..=4 {
+        node.beats(sequence, runs(id, 2)).await.with(200);
+    }
+    platform.story.advance(Duration::from_secs(2)).await;
+    platform.story.quiet().await;
+    platform.end().await;
+}
+
+async fn looks(platform: &Platform) -> i64 {
+    sqlx::query_scalar("select count(*) from engine.run where kind = 'instance.reconcile'")
+        .fetch_one(&platform.story.pool)
+        .await
+        .unwrap()
 }
 
 /// A stop that the node took and whose answer was never heard of.

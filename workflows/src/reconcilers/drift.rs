@@ -216,7 +216,7 @@ async fn differing(
     about.dedup();
     let mut differing = Vec::new();
     for instance in app_instances::of(conn, &about).await? {
-        match differs(conn, &instance, node.id, &seen).await {
+        match differs(conn, &instance, node, &seen).await {
             Ok(Some(claim)) => differing.push((instance.id, claim)),
             Ok(None) => {}
             // The database's trouble is everybody's; what one instance says is its own.
@@ -230,18 +230,22 @@ async fn differing(
     Ok(differing)
 }
 
-/// What it is to the node, where it differs there.
+/// What it is to the node, where it differs there. A report from before a run changed the instance tells nothing of it, and a run
+/// that looks again would be in the way of whoever acts next.
 async fn differs(
     conn: &mut PgConnection,
     instance: &AppInstance,
-    node: Uuid,
+    node: &Node,
     seen: &[WorkloadReport],
 ) -> Result<Option<Claim>, Fault> {
     claim(instance).map_err(|error| Fault::needs_operator("unreadable", error.to_string()))?;
-    let claim = claim_on(conn, instance, node).await?;
+    let claim = claim_on(conn, instance, node.id).await?;
     let serving = Wanted::of(conn, instance.id).await?;
-    let differs = compare(instance.id, claim, serving.as_ref(), seen).is_drift();
-    Ok(differs.then_some(claim))
+    if !compare(instance.id, claim, serving.as_ref(), seen).is_drift() {
+        return Ok(None);
+    }
+    let outdated = app_instances::acted_on_since(conn, &instance.target(), node.last_seen_at).await?;
+    Ok((!outdated).then_some(claim))
 }
 
 /// Where another run acts on the instance none is started: the next look sees what that leaves. A node on which it does not live
