@@ -13,6 +13,6 @@ mod oidc;
 mod policies;
 mod secret_story;
 mod secrets;
-mod service_accounts;
+pub mod service_accounts;
 mod strangers;
 mod streams;

@@ -8,6 +8,7 @@ mod gpus;
 mod images;
 mod imposed;
 mod probes;
+mod relayed;
 mod reserve;
 mod signers;
 mod tasks;

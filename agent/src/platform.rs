@@ -28,6 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const PROGRAM_WITHIN: Duration = Duration::from_secs(20 * 60);
 /// A token is replaced this long before it ends.
 const EARLY: Duration = Duration::from_secs(60);
+/// How long one that could not be replaced yet is used before that is tried again.
+const RENEWED_AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 #[derive(Debug, thiserror::Error)]
 pub enum PlatformFault {
@@ -46,7 +48,14 @@ pub struct Platform {
     identity: Identity,
     key: Key,
     now: Now,
-    token: Mutex<Option<(Secret<String>, Instant)>>,
+    token: Mutex<Option<Token>>,
+}
+
+struct Token {
+    text: Secret<String>,
+    /// From here on another is asked for.
+    renewed_from: Instant,
+    ends: Instant,
 }
 
 #[derive(Deserialize)]
@@ -116,22 +125,34 @@ impl Platform {
         Err(PlatformFault::Unreachable("no token is accepted".to_owned()))
     }
 
+    /// A token is good until it ends: that there is no other yet keeps nobody from using it.
     async fn token(&self) -> Result<Secret<String>, PlatformFault> {
-        let mut token = self.token.lock().await;
-        if let Some((token, until)) = token.as_ref()
-            && Instant::now() < *until
+        let mut held = self.token.lock().await;
+        if let Some(token) = held.as_ref()
+            && Instant::now() < token.renewed_from
         {
-            return Ok(token.clone());
+            return Ok(token.text.clone());
         }
+        match (self.prove().await, held.as_mut()) {
+            (Err(fault), Some(old)) if Instant::now() < old.ends => {
+                tracing::warn!(%fault, "the token could not be replaced yet");
+                old.renewed_from = Instant::now() + RENEWED_AGAIN_AFTER;
+                Ok(old.text.clone())
+            }
+            (proven, _) => Ok(held.insert(proven?).text.clone()),
+        }
+    }
+
+    /// A new token for the proof of the node's key.
+    async fn prove(&self) -> Result<Token, PlatformFault> {
         let Identity { node_id, issuer, .. } = &self.identity;
         let assertion = assert_identity(&self.key, *node_id, issuer, (self.now)());
         let body = json!({ "key_id": self.key.id(), "assertion": assertion.expose() });
         let request = self.client.post(self.url("/token")).json(&body).timeout(PATIENCE);
         let got: NodeToken = read(send(request).await?).await?;
-        let lives = Duration::from_secs(got.expires_in.unsigned_abs()).saturating_sub(EARLY);
-        let fresh = Secret::new(got.access_token);
-        *token = Some((fresh.clone(), Instant::now() + lives));
-        Ok(fresh)
+        let (now, lives) = (Instant::now(), Duration::from_secs(got.expires_in.unsigned_abs()));
+        let (renewed_from, ends) = (now + lives.saturating_sub(EARLY), now + lives);
+        Ok(Token { text: Secret::new(got.access_token), renewed_from, ends })
     }
 
     fn url(&self, path: &str) -> String {
@@ -198,3 +219,6 @@ async fn read<T: DeserializeOwned>(answer: Response) -> Result<T, PlatformFault>
 fn without_url(error: reqwest::Error) -> String {
     error.without_url().to_string()
 }
+
+#[cfg(test)]
+mod tests;

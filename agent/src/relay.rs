@@ -3,6 +3,7 @@
 //! own key, and the relay answers only those who are on that network.
 
 mod forward;
+mod ration;
 mod serve;
 #[cfg(test)]
 mod tests;
@@ -16,7 +17,7 @@ use domain::StatusReason;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 use tokio::net::TcpListener;
-use tokio::sync::{Mutex as Turn, Semaphore};
+use tokio::sync::Mutex as Turn;
 use tokio::task::JoinHandle;
 
 use self::forward::Way;
@@ -27,8 +28,6 @@ use crate::home::Identity;
 /// The same on every network, because a workload keeps the address it was started with.
 pub const PORT: u16 = 4780;
 
-/// So many bodies of requests are in memory at once, whoever's they are.
-const MOST_BODIES: usize = 32;
 /// The platform has this long to be reached, and to go on with an answer that it began.
 const REACHED_WITHIN: Duration = Duration::from_secs(5);
 const GOES_ON_WITHIN: Duration = Duration::from_secs(120);
@@ -37,7 +36,6 @@ pub(crate) struct Relay {
     platform: Url,
     issuer: String,
     client: Client,
-    bodies: Arc<Semaphore>,
     doors: Mutex<HashMap<Network, Door>>,
     /// A launch and a look at what is there may come upon one network together.
     opening: Turn<()>,
@@ -60,8 +58,8 @@ impl Relay {
         let client = Client::builder().redirect(Policy::none()).no_proxy();
         let client = client.connect_timeout(REACHED_WITHIN).read_timeout(GOES_ON_WITHIN).build();
         let client = client.map_err(|error| broken(&error))?;
-        let (issuer, bodies) = (identity.issuer.clone(), Arc::new(Semaphore::new(MOST_BODIES)));
-        Ok(Relay { platform, issuer, client, bodies, doors: Mutex::default(), opening: Turn::default() })
+        let issuer = identity.issuer.clone();
+        Ok(Relay { platform, issuer, client, doors: Mutex::default(), opening: Turn::default() })
     }
 
     /// Listens on the network, if it does not yet. Answers what a workload there must know.
@@ -73,8 +71,7 @@ impl Relay {
                 let message = format!("the relay cannot listen on {address}: {error}");
                 DriverFault::new(StatusReason::PortUnavailable, message)
             })?;
-            let (platform, client) = (self.platform.clone(), self.client.clone());
-            let way = Way { network, platform, client, bodies: Arc::clone(&self.bodies) };
+            let way = Way::new(network, self.platform.clone(), self.client.clone());
             let serving = tokio::spawn(serve(listener, Arc::new(way)));
             self.doors().insert(network, Door(serving));
         }

@@ -21,7 +21,7 @@ pub use self::files::File;
 pub(crate) use self::session::{Presented, presented};
 use crate::edge;
 use crate::state::State;
-use crate::strangers::{self, Door};
+use crate::strangers::{self, Crowd, Door};
 
 /// What the console consists of in this process.
 #[derive(Clone, Default)]
@@ -42,7 +42,7 @@ pub(crate) fn routes(state: &State) -> Router<State> {
         .route("/console/", get(files::page))
         .route("/console/{*path}", get(files::any));
     // Whoever signs in leaves a row behind.
-    let door = Door { state: state.clone(), proves_itself: false };
+    let door = Door { state: state.clone(), proves_itself: false, crowd: Crowd::Anybody };
     let signing_in = Router::new()
         .route("/console/login", get(sign_in::begin))
         .route("/console/callback", get(sign_in::finish))

@@ -20,7 +20,7 @@ use crate::error::ApiError;
 use crate::mutation::Leftover;
 use crate::path;
 use crate::state::State;
-use crate::strangers;
+use crate::strangers::{self, Crowd};
 
 /// What the path of a route is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,7 @@ pub(crate) struct Gate {
     pub(crate) access: Access,
     pub(crate) place: Place,
     pub(crate) operation: &'static str,
+    pub(crate) crowd: Crowd,
 }
 
 pub(crate) async fn gate(
@@ -101,7 +102,7 @@ impl Gate {
         if refusal.code.status() != 401 {
             return refusal.into_response();
         }
-        let allowance = self.state.strangers.count(context);
+        let allowance = self.state.strangers.count(self.crowd, context);
         let (code, known) = (refusal.code, refusal.subject);
         let mut answer = match allowance.filter(|allowance| allowance.exceeded) {
             Some(exceeded) => self.state.strangers.too_many(exceeded).into_response(),

@@ -31,7 +31,7 @@ use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::gate::{Gate, Place, gate};
 use crate::state::State;
-use crate::strangers::{self, Door};
+use crate::strangers::{self, Crowd, Door};
 use crate::{
     access_credentials, action, allocations, app_instances, artifacts, asyncapi, audit, auth, billing, body,
     catalog, console, edge, entitlements, events, federated_trusts, health, leftovers, manifest_check,
@@ -263,7 +263,7 @@ pub fn router(state: State, extra: Router) -> Router {
     }
     router = router.merge(console::routes(&state));
     if extra.has_routes() {
-        let door = Door { state: state.clone(), proves_itself: false };
+        let door = Door { state: state.clone(), proves_itself: false, crowd: Crowd::Anybody };
         let extra = extra
             .route_layer(middleware::map_response(edge::keep_shape))
             .route_layer(middleware::from_fn_with_state(door, strangers::door));
@@ -331,7 +331,8 @@ impl Route {
     fn mount(&self, state: &State) -> MethodRouter<State> {
         let handler = self.endpoint.mount(self.filter());
         if self.access == Public {
-            let door = Door { state: state.clone(), proves_itself: self.endpoint.proves_itself };
+            let proves_itself = self.endpoint.proves_itself;
+            let door = Door { state: state.clone(), proves_itself, crowd: self.crowd() };
             return handler.route_layer(middleware::from_fn_with_state(door, strangers::door));
         }
         let gate_of = Gate {
@@ -339,8 +340,13 @@ impl Route {
             access: self.access,
             place: self.place,
             operation: self.endpoint.name,
+            crowd: self.crowd(),
         };
         handler.route_layer(middleware::from_fn_with_state(gate_of, gate))
+    }
+
+    fn crowd(&self) -> Crowd {
+        if self.path.starts_with(NODES) { Crowd::Nodes } else { Crowd::Anybody }
     }
 
     fn filter(&self) -> MethodFilter {

@@ -19,25 +19,46 @@ use crate::state::State;
 
 const POLICY: &str = "anonymous";
 
+/// Who is counted together. What workloads ask through their node's relay comes from the node's own address, so however often they
+/// fail, the node itself is heard: the relay does not lead to where nodes speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Crowd {
+    Anybody,
+    Nodes,
+}
+
 pub(crate) struct Strangers {
     per_minute: u32,
-    asked: Limiter<IpAddr>,
+    anybody: Limiter<IpAddr>,
+    nodes: Limiter<IpAddr>,
     told: Limiter<(IpAddr, &'static str)>,
 }
 
 impl Strangers {
     pub(crate) fn limited_to(per_minute: u32) -> Strangers {
-        Strangers { per_minute, asked: Limiter::default(), told: Limiter::default() }
+        Strangers {
+            per_minute,
+            anybody: Limiter::default(),
+            nodes: Limiter::default(),
+            told: Limiter::default(),
+        }
     }
 
     /// Counts a request of somebody unknown. Without an address there is no network between us.
-    pub(crate) fn count(&self, context: &Context) -> Option<Allowance> {
-        context.ip.map(|ip| self.asked.take(neighbourhood(ip), self.per_minute))
+    pub(crate) fn count(&self, crowd: Crowd, context: &Context) -> Option<Allowance> {
+        context.ip.map(|ip| self.asked(crowd).take(neighbourhood(ip), self.per_minute))
     }
 
-    fn proven_after_all(&self, context: &Context) {
+    fn proven_after_all(&self, crowd: Crowd, context: &Context) {
         if let Some(ip) = context.ip {
-            self.asked.give_back(&neighbourhood(ip));
+            self.asked(crowd).give_back(&neighbourhood(ip));
+        }
+    }
+
+    fn asked(&self, crowd: Crowd) -> &Limiter<IpAddr> {
+        match crowd {
+            Crowd::Anybody => &self.anybody,
+            Crowd::Nodes => &self.nodes,
         }
     }
 
@@ -104,13 +125,14 @@ pub(crate) struct Door {
     pub(crate) state: State,
     /// Whether a request that succeeds has proven something by itself, and so is nobody's but its sender's.
     pub(crate) proves_itself: bool,
+    pub(crate) crowd: Crowd,
 }
 
 pub(crate) async fn door(Shared(door): Shared<Door>, request: Request, next: Next) -> Response {
     let strangers = &door.state.strangers;
     let context = request.extensions().get::<Context>().cloned();
     let Some((context, allowance)) = context.and_then(|context| {
-        let allowance = strangers.count(&context)?;
+        let allowance = strangers.count(door.crowd, &context)?;
         Some((context, allowance))
     }) else {
         return next.run(request).await;
@@ -120,9 +142,11 @@ pub(crate) async fn door(Shared(door): Shared<Door>, request: Request, next: Nex
         false => next.run(request).await,
     };
     if door.proves_itself && answer.status().is_success() {
-        strangers.proven_after_all(&context);
+        strangers.proven_after_all(door.crowd, &context);
+    } else {
+        // Only what counts says so: whoever stands between a caller and us can count along.
+        tell(allowance, answer.headers_mut());
     }
-    tell(allowance, answer.headers_mut());
     answer
 }
 

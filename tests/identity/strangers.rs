@@ -6,14 +6,14 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::http::{Method, Request};
-use node_protocol::Key;
+use node_protocol::{Key, assert_identity};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::service_accounts;
 use crate::http::{Answer, Http, admin, project};
 use crate::support::node;
-use crate::support::realm::FAR_AWAY;
+use crate::support::realm::{FAR_AWAY, PLATFORM};
 use crate::support::story::Story;
 
 const TOKEN: &str = "/api/v1/auth/service-account/token";
@@ -78,11 +78,45 @@ async fn what_proves_itself_is_not_a_strangers_once_it_was_accepted() {
     });
     let from = "192.0.2.7:4000";
     for _ in 0..5 {
-        ask(&http, from, Method::POST, TOKEN, &[], proof.clone()).await.with(200);
+        let minted = ask(&http, from, Method::POST, TOKEN, &[], proof.clone()).await;
+        assert_eq!(minted.header("ratelimit-policy"), "", "what does not count tells of no limit");
+        minted.with(200);
     }
     let unproven = json!({ "service_account_id": made["id"], "key_id": "k", "assertion": "x" });
     for expected in [401, 401, 429] {
         ask(&http, from, Method::POST, TOKEN, &[], unproven.clone()).await.with(expected);
+    }
+    story.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_are_heard_where_everybody_else_at_their_address_has_asked_too_often() {
+    let story = Story::new().await;
+    let http = Http::with(&story, |state| state.limiting_strangers(2)).await;
+    let made = http.post(&admin("/nodes"), json!({ "name": "gpu-1" })).await.with(201);
+    let from = "192.0.2.7:4000";
+    let garbage = [("authorization", "Bearer garbage")];
+    for expected in [401, 401, 429] {
+        ask(&http, from, Method::GET, "/api/v1/me", &garbage, Value::Null).await.with(expected);
+    }
+
+    let key = Key::generate();
+    let enrolment = node::enrolment(made["enrolment_token"].as_str().unwrap(), &key);
+    let enrolled =
+        ask(&http, from, Method::POST, "/internal/v1/nodes/enroll", &[], enrolment).await.with(200);
+    let id: Uuid = enrolled["node_id"].as_str().unwrap().parse().unwrap();
+    let token = format!("/internal/v1/nodes/{id}/token");
+    for _ in 0..4 {
+        let assertion = assert_identity(&key, id, PLATFORM, http.realm.now());
+        let proof = json!({ "key_id": key.id(), "assertion": assertion.expose() });
+        ask(&http, from, Method::POST, &token, &[], proof).await.with(200);
+    }
+    // A token that has ended is told from a limit: by the one a node asks for another, and not by the other.
+    let beat = format!("/internal/v1/nodes/{id}/heartbeat");
+    ask(&http, from, Method::POST, &beat, &garbage, json!({})).await.with(401);
+    let unproven = json!({ "key_id": key.id(), "assertion": "x" });
+    for expected in [401, 429] {
+        ask(&http, from, Method::POST, &token, &[], unproven.clone()).await.with(expected);
     }
     story.end().await;
 }

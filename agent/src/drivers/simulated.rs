@@ -48,6 +48,8 @@ struct Inner {
 struct State {
     workloads: BTreeMap<String, Seen>,
     networks: BTreeMap<Uuid, String>,
+    /// Where the node is said to have an address on an instance's network.
+    addressed: Vec<(Uuid, Network)>,
     /// The variables that each instance was last started with.
     given: BTreeMap<Uuid, BTreeMap<String, String>>,
     faults: VecDeque<Fault>,
@@ -105,6 +107,13 @@ impl Simulated {
     #[must_use]
     pub fn with_gpus(self, gpus: u32) -> Simulated {
         self.state().gpus = gpus;
+        self
+    }
+
+    /// The node is said to have an address on the networks of these instances.
+    #[must_use]
+    pub fn with_networks(self, networks: Vec<(Uuid, Network)>) -> Simulated {
+        self.state().addressed = networks;
         self
     }
 
@@ -215,7 +224,7 @@ impl Driver for Simulated {
     }
 
     async fn networks(&self) -> Result<Vec<(Uuid, Network)>, DriverFault> {
-        Ok(Vec::new())
+        Ok(self.state().addressed.clone())
     }
 
     async fn launch(

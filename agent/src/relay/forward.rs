@@ -8,15 +8,19 @@ use std::time::Duration;
 use axum::Json;
 use axum::body::{Body, HttpBody, to_bytes};
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{HeaderName, StatusCode, Uri};
+use axum::http::{HeaderName, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use reqwest::{Client, Url};
 use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
+use super::ration::Ration;
 use crate::drivers::Network;
 
+/// So many bodies of one network's requests are in memory at once: a hundredth of the GiB that an instance has at least. What it
+/// holds on to keeps no other network waiting.
+const MOST_BODIES: usize = 8;
 /// What the platform takes at most, and a little.
 const MOST_BYTES: usize = 1100 * 1024;
 /// How long a body may take, the wait for a place in memory included.
@@ -42,11 +46,18 @@ const PASSED: [&str; 12] = [
 const KEPT_BACK: [&str; 5] = ["connection", "keep-alive", "set-cookie", "transfer-encoding", "upgrade"];
 
 pub(super) struct Way {
-    pub(super) network: Network,
-    pub(super) platform: Url,
-    pub(super) client: Client,
+    network: Network,
+    platform: Url,
+    client: Client,
     /// Places for bodies in memory.
-    pub(super) bodies: Arc<Semaphore>,
+    bodies: Semaphore,
+    ration: Ration,
+}
+
+impl Way {
+    pub(super) fn new(network: Network, platform: Url, client: Client) -> Way {
+        Way { network, platform, client, bodies: Semaphore::new(MOST_BODIES), ration: Ration::default() }
+    }
 }
 
 pub(super) async fn forward(
@@ -68,6 +79,9 @@ pub(super) async fn forward(
             "The relay passes on /api/v1 and nothing else.",
         );
     };
+    if let Some(wait) = way.ration.wait() {
+        return too_often(wait);
+    }
     let (head, body) = request.into_parts();
     let received = timeout(BODY_WITHIN, async {
         // Nothing to hold needs no place.
@@ -85,7 +99,10 @@ pub(super) async fn forward(
         onward = onward.header(name, value);
     }
     match onward.send().await {
-        Ok(answer) => back(answer),
+        Ok(answer) => {
+            way.ration.note(answer.status(), answer.headers());
+            back(answer)
+        }
         Err(error) => {
             tracing::debug!(error = %error.without_url(), "the platform did not answer the relay");
             refusal(StatusCode::BAD_GATEWAY, "upstream_error", "The platform does not answer.")
@@ -110,6 +127,16 @@ fn back(answer: reqwest::Response) -> Response {
     let passed = |name: &HeaderName| !KEPT_BACK.contains(&name.as_str());
     let kept = headers.iter().filter(|(name, _)| passed(name));
     response.headers_mut().extend(kept.map(|(name, value)| (name.clone(), value.clone())));
+    response
+}
+
+fn too_often(wait: Duration) -> Response {
+    let message = "Too many requests without proof came from this instance within a minute.";
+    let mut response = refusal(StatusCode::TOO_MANY_REQUESTS, "rate_limited", message);
+    let seconds = wait.as_millis().div_ceil(1000).to_string();
+    if let Ok(seconds) = seconds.parse() {
+        response.headers_mut().insert(header::RETRY_AFTER, seconds);
+    }
     response
 }
 

@@ -66,3 +66,27 @@ async fn an_instance_that_holds_on_to_connections_gets_no_more_than_its_share() 
     idle.pop();
     assert!(answer.await.starts_with("HTTP/1.1 404"), "which comes when another ends");
 }
+
+#[tokio::test]
+async fn an_instance_that_sends_heads_and_no_bodies_keeps_no_other_waiting() {
+    let relay = relay();
+    let [slow, other] = [3, 4].map(network);
+    for network in [slow, other] {
+        relay.open(network).await.unwrap();
+    }
+    let head = "POST /api/v1/me HTTP/1.1\r\nhost: relay\r\nconnection: close\r\ncontent-length: 2\r\n\r\n";
+    let mut begun = Vec::new();
+    for _ in 0..MOST_CONVERSATIONS {
+        let mut stream = connected(slow).await;
+        stream.write_all(head.as_bytes()).await.unwrap();
+        begun.push(stream);
+    }
+    let mut stream = connected(other).await;
+    stream.write_all(format!("{head}{{}}").as_bytes()).await.unwrap();
+    let mut said = String::new();
+    let answered = timeout(Duration::from_secs(10), stream.read_to_string(&mut said)).await;
+    assert!(
+        answered.is_ok() && said.starts_with("HTTP/1.1 502"),
+        "there is no platform, and it was asked: {said}"
+    );
+}
