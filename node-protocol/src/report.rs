@@ -1,4 +1,5 @@
-//! What a node tells of itself: what it has when it enrols, and what runs there with every heartbeat.
+//! What a node tells of itself: what it has when it enrols, and what runs there with every heartbeat. An agent may be newer than the
+//! platform, after that went back to an earlier release, so what it says besides is passed over.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -7,7 +8,6 @@ use uuid::Uuid;
 use crate::signed::Signed;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
 pub struct Inventory {
     #[schema(minimum = 1, maximum = 4096)]
     pub cpu_cores: u32,
@@ -29,7 +29,6 @@ pub fn program_for(machine: Option<&str>) -> String {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
 pub struct Gpu {
     pub index: u32,
     /// The model, such as `H100-SXM5-80GB`.
@@ -57,7 +56,6 @@ impl Gpu {
 
 /// How busy one GPU is right now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
 pub struct GpuUse {
     pub index: u32,
     #[schema(maximum = 100)]
@@ -66,7 +64,6 @@ pub struct GpuUse {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
 #[schema(example = json!({ "sequence": 7, "agent_version": "0.1.0", "driver": "docker", "workloads": [] }))]
 pub struct Heartbeat {
     /// Rises with every report of this node, over restarts too.
@@ -94,7 +91,6 @@ pub struct Heartbeat {
 
 /// One container, as the engine shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
 pub struct WorkloadReport {
     pub instance_id: Uuid,
     pub member: String,
@@ -143,7 +139,6 @@ impl Health {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
 pub struct Usage {
     /// Since the container started.
     pub cpu_milliseconds: u64,
@@ -162,4 +157,23 @@ pub struct HeartbeatAnswer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep_images: Option<Vec<String>>,
     pub heartbeat_seconds: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_newer_agent_says_besides_is_passed_over() {
+        let told = serde_json::json!({
+            "sequence": 1, "agent_version": "9.0.0", "mood": "calm",
+            "workloads": [{
+                "instance_id": Uuid::nil(), "member": "main", "generation": 1, "state": "running", "health": "healthy",
+                "usage": { "cpu_milliseconds": 1, "memory_bytes": 2, "watts": 3 }, "restarts": 4,
+            }],
+            "gpus": [{ "index": 0, "busy_percent": 5, "memory_used_bytes": 6, "watts": 7 }],
+        });
+        let beat: Heartbeat = serde_json::from_value(told).unwrap();
+        assert_eq!((beat.workloads[0].usage.memory_bytes, beat.gpus[0].busy_percent), (2, 5));
+    }
 }

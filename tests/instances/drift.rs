@@ -2,11 +2,12 @@
 //! that has looked for itself.
 
 use agent::{Docker, Driver, Simulated, Told};
-use engine::Start;
+use engine::{RunState, Start};
 use node_protocol::{ControlAction, Secrets, WorkloadState};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
+use workflows::instance::reconcile::ReconcileInstance;
 use workflows::reconcilers::drift::WatchDrift;
 
 use super::nodes::watch;
@@ -53,6 +54,12 @@ pub(super) async fn compares(platform: &Platform) {
     tx.commit().await.unwrap();
     run.begin();
     platform.succeeds(run.id).await;
+}
+
+/// What the last look came to.
+async fn watched(platform: &Platform) -> serde_json::Value {
+    let last = "select output from engine.run where kind = 'platform.watch_drift' order by id desc limit 1";
+    sqlx::query_scalar(last).fetch_one(&platform.story.pool).await.unwrap()
 }
 
 /// Waits until the node has reported twice more, looks, and waits for the runs that this sets off. Answers how many.
@@ -118,16 +125,47 @@ async fn an_instance_that_cannot_be_read_keeps_no_other_from_being_put_right() {
     driver.vanish();
     assert_eq!(look(&platform, agent.id).await, 1);
     assert_eq!(states(&driver, other).await, [(2, WorkloadState::Running)]);
-    let looked: serde_json::Value = sqlx::query_scalar(
-        "select output from engine.run where kind = 'platform.watch_drift' order by id desc limit 1",
-    )
-    .fetch_one(&platform.story.pool)
-    .await
-    .unwrap();
-    assert_eq!(looked, json!({ "instances": [other], "unreadable": 1, "no_room": 0 }));
+    assert_eq!(watched(&platform).await, json!({ "instances": [other], "unreadable": 1, "no_room": 0 }));
     set("profile -> 'was'").await;
     assert_eq!(look(&platform, agent.id).await, 2, "and it is put right once it can be read");
     assert_eq!(states(&driver, odd).await, [(2, WorkloadState::Running)]);
+    agent.end().await;
+    platform.end().await;
+}
+
+/// As after a newer release kept it.
+async fn cannot_be_read(platform: &Platform, node: Uuid) {
+    let statement = "update nodes set report_sequence = report_sequence + 2,
+        report = jsonb_set(report, '{workloads,0,state}', '\"hibernating\"') where id = $1";
+    sqlx::query(statement).bind(node).execute(&platform.story.pool).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_report_that_cannot_be_read_does_not_say_that_nothing_runs() {
+    let driver = Simulated::new();
+    let (platform, agent, id) = running(&driver).await;
+    let (node, folder) = (agent.id, agent.kill().await);
+    // One run has begun already when the report comes that it waits for.
+    let mut tx = platform.story.pool.begin().await.unwrap();
+    let options = Start { correlation_id: "c-drift".into(), ..Start::default() };
+    let begun = ReconcileInstance { instance: id, node_id: node };
+    let mut run = platform.story.engine.start(&mut tx, &begun, options).await.unwrap();
+    tx.commit().await.unwrap();
+    run.begin();
+    platform.story.until(run.id, &[RunState::Waiting]).await;
+    cannot_be_read(&platform, node).await;
+    compares(&platform).await;
+    assert_eq!(watched(&platform).await, json!({ "instances": [], "unreadable": 1, "no_room": 0 }));
+    let looked =
+        "select exists (select from engine.step where run_id = $1 and name = 'look' and state = 'succeeded')
+        and $2::text[] is not null";
+    platform.story.until_true("the run has looked", looked, run.id, &[]).await;
+
+    let agent = RunningAgent::again(&platform.http, folder, &driver);
+    platform.story.advance(std::time::Duration::from_secs(11)).await;
+    platform.succeeds(run.id).await;
+    assert_eq!(platform.instance(id).await["status"], "running");
+    assert_eq!((states(&driver, id).await, driver.launches()), (vec![(1, WorkloadState::Running)], 1));
     agent.end().await;
     platform.end().await;
 }

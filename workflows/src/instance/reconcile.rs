@@ -15,7 +15,7 @@ use sqlx::PgConnection;
 use store::app_instances::{self, Why};
 use store::policies::Subject;
 use store::{nodes, policies};
-use tracing::Span;
+use tracing::{Span, warn};
 use uuid::Uuid;
 
 use super::deploy::DeployInstance;
@@ -88,7 +88,7 @@ impl Workflow for ReconcileInstance {
 }
 
 impl ReconcileInstance {
-    /// What a report shows that was taken after this run began; `None` when none came.
+    /// What a report shows that was taken after this run began; `None` when none came that can be read.
     async fn look(&self, run: &mut Run<Env>) -> Result<Option<Findings>, Halt> {
         let ReconcileInstance { instance, node_id } = *self;
         let seen: i64 =
@@ -168,9 +168,12 @@ async fn findings(
     let Some(node) = nodes::find(conn, node).await?.filter(|node| node.report_sequence >= after) else {
         return Ok(None);
     };
+    let read =
+        workloads(&node).inspect_err(|fault| warn!(node = %node.id, ?fault, "its report is passed over"));
+    let Ok(seen) = read else { return Ok(None) };
     let serving = Wanted::of(conn, instance).await?;
     let claim = claim_on(conn, &now, node.id).await?;
-    Ok(Some(compare(instance, claim, serving.as_ref(), &workloads(&node))))
+    Ok(Some(compare(instance, claim, serving.as_ref(), &seen)))
 }
 
 /// It is not there, or not to be started: somebody took it away behind the platform's back, or the node lost it. Where policy says

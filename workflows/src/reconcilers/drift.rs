@@ -11,7 +11,6 @@ use engine::{
 };
 use node_protocol::{WorkloadReport, WorkloadState};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use sqlx::PgConnection;
 use store::app_instance_artifacts::Standing;
 use store::app_instances::AppInstance;
@@ -138,10 +137,12 @@ pub async fn claim_on(conn: &mut PgConnection, instance: &AppInstance, node: Uui
     Ok(if is_here { Claim::Runs } else { Claim::Elsewhere })
 }
 
-/// What a node reported last.
-pub fn workloads(node: &Node) -> Vec<WorkloadReport> {
-    let report = node.report.clone().unwrap_or(Value::Null);
-    serde_json::from_value(report["workloads"].clone()).unwrap_or_default()
+/// What a node reported last. One that a newer release kept may be unreadable to this one: it then says nothing of what is there,
+/// least of all that nothing is.
+pub fn workloads(node: &Node) -> Result<Vec<WorkloadReport>, Fault> {
+    let Some(report) = &node.report else { return Ok(Vec::new()) };
+    Vec::deserialize(&report["workloads"])
+        .map_err(|error| Fault::needs_operator("unreadable", format!("the report of {}: {error}", node.name)))
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -152,7 +153,7 @@ pub struct WatchDrift {}
 pub struct Looked {
     /// Those that differ and have a run now.
     pub instances: Vec<Uuid>,
-    /// What should be there of these cannot be read.
+    /// Instances of which it cannot be read what should be there, and nodes of which it cannot be read what is.
     pub unreadable: usize,
     /// These differ, and their project has too many runs already.
     pub no_room: usize,
@@ -209,7 +210,14 @@ async fn differing(
     node: &Node,
     looked: &mut Looked,
 ) -> Result<Vec<(Uuid, Claim)>, Fault> {
-    let seen = workloads(node);
+    let seen = match workloads(node) {
+        Ok(seen) => seen,
+        Err(fault) => {
+            warn!(node = %node.id, ?fault, "what a node reports cannot be read, so nothing there is judged");
+            looked.unreadable += 1;
+            return Ok(Vec::new());
+        }
+    };
     let mut about = app_instances::expected_on(conn, node.id).await?;
     about.extend(seen.iter().map(|workload| workload.instance_id));
     about.sort_unstable();

@@ -195,6 +195,6 @@ async fn recover(conn: &mut PgConnection, id: Uuid, node: Uuid, correlation_id: 
 /// reconciler's to bring back.
 async fn still_runs(conn: &mut PgConnection, instance: &AppInstance, node: &Node) -> Result<bool, Fault> {
     let Some(serving) = Wanted::of(conn, instance.id).await? else { return Ok(false) };
-    let found = compare(instance.id, Claim::Runs, Some(&serving), &workloads(node));
+    let found = compare(instance.id, Claim::Runs, Some(&serving), &workloads(node)?);
     Ok(!found.missing && found.stopped.is_none())
 }
