@@ -143,9 +143,19 @@ impl Journal {
     /// The number of the next report; it rises over restarts too.
     pub fn next_report(&self) -> Result<i64, JournalFault> {
         let mut inner = self.inner();
-        let sequence = inner.memory.sequence() + 1;
+        let sequence = inner.memory.sequence().saturating_add(1);
         self.write(&mut inner, Entry::Reported { sequence })?;
         Ok(sequence)
+    }
+
+    /// Reports have higher numbers than this from here on. Whether that is news.
+    pub fn count_on_from(&self, sequence: i64) -> Result<bool, JournalFault> {
+        let mut inner = self.inner();
+        let is_news = inner.memory.sequence() < sequence;
+        if is_news {
+            self.write(&mut inner, Entry::Reported { sequence })?;
+        }
+        Ok(is_news)
     }
 
     /// Results that the platform does not have yet, by task.

@@ -156,6 +156,10 @@ pub struct HeartbeatAnswer {
     /// Where it was asked for: the digests of images that instances on the node run, or may return to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep_images: Option<Vec<String>>,
+    /// The number of the report that is kept. A node that is behind it has lost count, and goes on from here. Platforms of earlier
+    /// releases do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_sequence: Option<i64>,
     pub heartbeat_seconds: u32,
 }
 

@@ -1,6 +1,7 @@
 //! The whole line: a run gives a task, the agent does it, its answer wakes the run. On a simulated node with every loss
 //! between the two, and on a real container engine.
 
+use std::io::Write;
 use std::time::Duration;
 
 use agent::{
@@ -184,6 +185,33 @@ async fn an_agent_killed_in_the_middle_does_the_task_again_when_its_lease_ends()
     line.story.advance(Duration::from_secs(61)).await;
     assert_eq!(line.story.ends(run).await, RunState::Succeeded);
     assert_eq!(driver.launches(), 1);
+    agent.end().await;
+    line.end().await;
+}
+
+/// As where a disk was replaced, or an old copy of it put back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_whose_journal_was_set_back_is_heard_at_once() {
+    let line = Line::new().await;
+    let driver = Simulated::new();
+    let agent = RunningAgent::enrol(&line.http, &line.door, "gpu-1", &driver).await;
+    let heard = "select report_sequence > $2[1]::bigint from nodes where id = $1";
+    line.story.until_true("it reports", heard, agent.id, &["1"]).await;
+    let (node, folder) = (agent.id, agent.kill().await);
+    let of_long_ago = std::fs::read(folder.join("journal")).unwrap();
+    let mut journal = std::fs::File::options().append(true).open(folder.join("journal")).unwrap();
+    writeln!(journal, r#"{{"entry":"reported","sequence":1000000}}"#).unwrap();
+    let agent = RunningAgent::again(&line.http, folder, &driver);
+    line.story.until_true("it has reported for long", heard, node, &["1000000"]).await;
+    let folder = agent.kill().await;
+    let last: i64 = sqlx::query_scalar("select report_sequence from nodes where id = $1")
+        .bind(node)
+        .fetch_one(&line.story.pool)
+        .await
+        .unwrap();
+    std::fs::write(folder.join("journal"), of_long_ago).unwrap();
+    let agent = RunningAgent::again(&line.http, folder, &driver);
+    line.story.until_true("it is heard", heard, node, &[&last.to_string()]).await;
     agent.end().await;
     line.end().await;
 }

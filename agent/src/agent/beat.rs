@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use node_protocol::Signed;
+use node_protocol::{HeartbeatAnswer, Signed};
 use tokio::time::sleep;
 
 use super::Inner;
@@ -33,14 +33,10 @@ impl<D: Driver> Inner<D> {
     /// Tells what is there and how it is. Answers when to tell again, if the platform heard it.
     pub(super) async fn report(&self) -> Option<Duration> {
         let _look = self.looks.lock().await;
-        let version = &self.settings.agent_version;
-        let told = report::heartbeat(&self.driver, &self.watch, &self.meter, &self.journal, version);
-        let beat = told.await.inspect_err(|fault| tracing::warn!(%fault, "the engine cannot be looked at"));
-        let mut beat = beat.ok()?;
-        beat.keyring_version = Some(self.keyring().version);
-        beat.asks_for_images = self.images.are_due((self.now)());
-        let heard = self.platform.heartbeat(&beat).await;
-        let answer = heard.inspect_err(|fault| tracing::warn!(%fault, "the heartbeat was not heard")).ok()?;
+        let mut answer = self.say().await?;
+        if self.has_lost_count(answer.kept_sequence) {
+            answer = self.say().await?;
+        }
         for list in answer.handovers.iter().chain([&answer.keyring]) {
             self.follow(list);
         }
@@ -49,6 +45,25 @@ impl<D: Driver> Inner<D> {
         }
         let asked = Duration::from_secs(u64::from(answer.heartbeat_seconds.max(1)));
         Some(asked.min(self.settings.longest_beat))
+    }
+
+    /// One look, told once.
+    async fn say(&self) -> Option<HeartbeatAnswer> {
+        let version = &self.settings.agent_version;
+        let told = report::heartbeat(&self.driver, &self.watch, &self.meter, &self.journal, version);
+        let beat = told.await.inspect_err(|fault| tracing::warn!(%fault, "the engine cannot be looked at"));
+        let mut beat = beat.ok()?;
+        beat.keyring_version = Some(self.keyring().version);
+        beat.asks_for_images = self.images.are_due((self.now)());
+        let heard = self.platform.heartbeat(&beat).await;
+        heard.inspect_err(|fault| tracing::warn!(%fault, "the heartbeat was not heard")).ok()
+    }
+
+    /// Whether the platform keeps a later report than this node knows to have made: its journal is gone, or was set back. What it
+    /// says is no news there until it counts on from that number.
+    fn has_lost_count(&self, kept: Option<i64>) -> bool {
+        let counted = kept.map_or(Ok(false), |kept| self.journal.count_on_from(kept));
+        counted.inspect_err(|fault| tracing::error!(%fault, "the journal cannot be written")).unwrap_or(false)
     }
 
     /// A newer list of signers, if one that is believed now signed it.

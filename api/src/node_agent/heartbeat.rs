@@ -1,6 +1,6 @@
 //! `POST /internal/v1/nodes/{id}/heartbeat`: the node lives, and this is what runs there, which is also how the time of
-//! instances is counted. An older report than the one that is kept changes nothing, and one by another driver than the
-//! node's is refused: it does not see what runs there.
+//! instances is counted. An older report than the one that is kept changes nothing, and its node learns the number that is; one by
+//! another driver than the node's is refused: it does not see what runs there.
 
 use axum::extract::State as Shared;
 use domain::{ErrorCode, NodeStatus};
@@ -31,10 +31,13 @@ async fn hear(
     believed(&mut tx, node, told.driver.as_deref()).await?;
     wellbeing::of_those_who_speak(&mut tx, node, &mut told.workloads).await?;
     let report = serde_json::json!({ "workloads": told.workloads, "gpus": told.gpus });
+    let mut kept_sequence = Some(told.sequence);
     if nodes::heard(&mut tx, node, told.sequence, &report, &told.agent_version).await? {
         come_back(&mut tx, node).await?;
         wellbeing::note(&mut tx, node, &told.workloads).await?;
         meters::node_reported(&mut tx, node, &running(&told)).await?;
+    } else {
+        kept_sequence = nodes::find(&mut tx, node).await?.map(|node| node.report_sequence);
     }
     let (keyring, handovers) = state.signers.told_to(&mut tx, told.keyring_version).await?;
     let keep_images = if told.asks_for_images {
@@ -44,7 +47,7 @@ async fn hear(
     };
     tx.commit().await?;
     let heartbeat_seconds = HEARTBEAT_SECONDS;
-    Ok(Json(HeartbeatAnswer { keyring, handovers, keep_images, heartbeat_seconds }))
+    Ok(Json(HeartbeatAnswer { keyring, handovers, keep_images, kept_sequence, heartbeat_seconds }))
 }
 
 /// A report by another driver would say that nothing runs where everything does.
