@@ -24,6 +24,7 @@ async fn a_doctor_asks_the_engine_whether_it_can_hand_out_gpus() {
     let folder = Folder::new();
     let engine = Engine::start().await;
     let without = String::from_utf8(says(&folder, &engine).stdout).unwrap();
+    assert!(without.contains("answers and runs containers by runc"), "{without}");
     assert!(without.contains("1 GPUs, but the engine has no runtime `nvidia`"), "{without}");
     drop(engine);
     let engine = Engine::start_with(&["--add-runtime", "nvidia=/usr/bin/nvidia-container-runtime"]).await;

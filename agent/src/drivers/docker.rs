@@ -65,6 +65,12 @@ impl Docker {
         Ok(version.version.unwrap_or_default())
     }
 
+    /// By which runtime the engine runs what asks for none.
+    pub async fn usual_runtime(&self) -> Result<Option<String>, DriverFault> {
+        let about = self.client.info().await.map_err(|error| fault("ask what the engine can do", &error))?;
+        Ok(about.default_runtime)
+    }
+
     /// Whether the engine can hand NVIDIA's GPUs to containers: it was told of their runtime, or finds them by its own means.
     pub async fn knows_nvidia(&self) -> Result<bool, DriverFault> {
         let about = self.client.info().await.map_err(|error| fault("ask what the engine can do", &error))?;

@@ -1,6 +1,6 @@
 //! `gpuaas agent doctor`: what this machine lacks to run workloads, each with what to do. The exit code tells.
 
-use agent::{Docker, Home, Subnet, detect_inventory};
+use agent::{Docker, DriverFault, Home, Subnet, detect_inventory};
 
 use super::engine::{AnyDriver, Choice, DockerAt, choose};
 use crate::cli::output::{self, Format};
@@ -73,8 +73,12 @@ fn enrolment(home: &Home) -> (bool, String) {
 }
 
 async fn engine(docker: &Docker) -> (bool, String) {
-    match docker.version().await {
-        Ok(version) => (true, format!("Docker {version} answers")),
+    let about = async { Ok::<_, DriverFault>((docker.version().await?, docker.usual_runtime().await?)) };
+    match about.await {
+        Ok((version, Some(runtime))) => {
+            (true, format!("Docker {version} answers and runs containers by {runtime}"))
+        }
+        Ok((version, None)) => (true, format!("Docker {version} answers")),
         Err(fault) => (false, fault.to_string()),
     }
 }

@@ -13,13 +13,18 @@ use super::{scratch, volumes};
 
 const GIB: i64 = 1 << 30;
 
+/// By this NVIDIA's runtime is told which GPUs a container has. Where an engine runs everything by it, an image that says `all` would
+/// have all of the machine's.
+const VISIBLE_GPUS: &str = "NVIDIA_VISIBLE_DEVICES";
+/// As if that runtime were not there.
+const NO_GPU: &str = "void";
+
 /// The container is on this network and no other.
 pub(super) fn body(workload: &Workload, secrets: &Secrets, network: String) -> ContainerCreateBody {
-    let env = workload.env.iter().chain(&secrets.env).map(|(name, value)| format!("{name}={value}"));
     ContainerCreateBody {
         image: Some(workload.image.reference()),
         cmd: workload.command.clone(),
-        env: Some(env.collect()),
+        env: Some(env(workload, secrets)),
         user: Some(container::USER.to_owned()),
         labels: Some(labels(workload)),
         exposed_ports: Some(workload.ports.iter().map(|port| format!("{}/tcp", port.container)).collect()),
@@ -27,6 +32,14 @@ pub(super) fn body(workload: &Workload, secrets: &Secrets, network: String) -> C
         networking_config: Some(networking(workload, network)),
         ..ContainerCreateBody::default()
     }
+}
+
+/// Neither the image nor the manifest has a say in which GPUs a container sees.
+fn env(workload: &Workload, secrets: &Secrets) -> Vec<String> {
+    let gpus = if workload.gpus.is_empty() { NO_GPU.to_owned() } else { workload.gpus.join(",") };
+    let own = workload.env.iter().chain(&secrets.env).filter(|(name, _)| *name != VISIBLE_GPUS);
+    let own = own.map(|(name, value)| format!("{name}={value}"));
+    [format!("{VISIBLE_GPUS}={gpus}")].into_iter().chain(own).collect()
 }
 
 fn labels(workload: &Workload) -> HashMap<String, String> {
@@ -207,5 +220,17 @@ mod tests {
         let request = asked(&["GPU-5a", "3"]).host_config.unwrap().device_requests.unwrap().remove(0);
         assert_eq!((request.count, request.driver.as_deref()), (None, Some("nvidia")));
         assert_eq!(request.device_ids, Some(vec!["GPU-5a".to_owned(), "3".to_owned()]));
+    }
+
+    #[test]
+    fn a_container_sees_the_gpus_it_was_given_whatever_its_variables_say() {
+        let stage = Stage { digest: format!("sha256:{}", "a".repeat(64)), port: 8080 };
+        let mut workload = stage.workload(Uuid::nil(), 3);
+        workload.env =
+            [(VISIBLE_GPUS.to_owned(), "all".to_owned()), ("OWN".to_owned(), "1".to_owned())].into();
+        let env = |workload: &Workload| on_network(workload).env.unwrap();
+        assert_eq!(env(&workload), ["NVIDIA_VISIBLE_DEVICES=void", "OWN=1"]);
+        workload.gpus = vec!["GPU-5a".to_owned(), "3".to_owned()];
+        assert_eq!(env(&workload), ["NVIDIA_VISIBLE_DEVICES=GPU-5a,3", "OWN=1"]);
     }
 }

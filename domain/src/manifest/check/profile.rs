@@ -8,6 +8,8 @@ use crate::manifest::spot::Spot;
 
 /// The platform's own variables.
 const RESERVED: &str = "GPUAAS_";
+/// By this a node says which GPUs a container has.
+const OF_THE_NODE: &str = "NVIDIA_VISIBLE_DEVICES";
 
 pub(super) fn check(author: &Author<'_>, found: &mut Findings) {
     let profile = author.profile();
@@ -89,7 +91,7 @@ fn health(profile: &Spot<'_>, found: &mut Findings) {
     }
 }
 
-/// Every variable has one source, and none is the platform's.
+/// Every variable has one source, and none is the platform's or the node's.
 fn environment(author: &Author<'_>, found: &mut Findings) {
     let profile = author.profile();
     let fixed = profile.at("env").items().into_iter().map(|item| item.at("name"));
@@ -104,6 +106,12 @@ fn environment(author: &Author<'_>, found: &mut Findings) {
                 spot.problem(format!("must not begin with {RESERVED}: those are the platform's own")),
             );
         }
+    }
+    for spot in names.iter().filter(|spot| spot.is(OF_THE_NODE)) {
+        let problem = format!(
+            "must not be {OF_THE_NODE}: the node says which GPUs a container has, by resources.gpu_count"
+        );
+        found.refuse(spot.problem(problem));
     }
     let named = names.into_iter().filter_map(|spot| Some((spot.text()?.to_owned(), spot)));
     unique(named, "is a variable that is set above", found);
