@@ -191,6 +191,20 @@ fn doctor_finds_nothing_wrong_with_a_fresh_dev() {
 }
 
 #[test]
+fn a_start_whose_agent_cannot_work_says_so_and_stops() {
+    let folder = Folder::new();
+    let data = folder.0.join("data");
+    let nowhere = ["--docker-host", "unix:///nowhere/docker.sock"];
+    Dev::start(&data, &nowhere).stop();
+    fs::write(data.join("agent/journal"), "no entry\n{}\n").unwrap();
+    let again = [&["dev", "--port", "0", "--data-dir", data.to_str().unwrap()], &nowhere[..]].concat();
+    let said = run(&again);
+    assert_ne!(said.code, Some(0), "{said:?}");
+    assert!(said.stderr.contains("line 1 of the journal"), "{said:?}");
+    assert!(!said.stdout.contains("is ready"), "{said:?}");
+}
+
+#[test]
 fn traces_are_sent_to_the_configured_collector_before_the_end() {
     let collector = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = collector.local_addr().unwrap();

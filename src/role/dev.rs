@@ -175,7 +175,7 @@ impl Start<'_> {
             () = stop.asked.cancelled() => {}
         }
         let set_up = stop.asked.run_until_cancelled(self.set_up(&serving, &mut ready)).await;
-        let (set_up, told) = match set_up.transpose() {
+        let (mut set_up, told) = match set_up.transpose() {
             Ok(set_up) => (set_up, self.tell(&ready)),
             Err(failure) => (None, Err(failure)),
         };
@@ -184,6 +184,7 @@ impl Start<'_> {
             failure = serving.ended() => Err(failure),
             error = database_ended(&mut cluster) => Err(Failure::from(error)),
             failure = registry_ended(registry) => Err(failure),
+            failure = node_ended(set_up.as_mut().map(|(node, _)| node)) => Err(failure),
             Err(failure) = std::future::ready(told) => Err(failure),
         };
         // The node goes last: what it has done may still be told while the steps that wait for it come to rest.
@@ -253,6 +254,13 @@ async fn database_ended(cluster: &mut Option<&mut Cluster>) -> ClusterError {
 async fn registry_ended(registry: Option<&mut LocalRegistry>) -> Failure {
     match registry {
         Some(registry) => registry.ended().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn node_ended(node: Option<&mut LocalNode>) -> Failure {
+    match node {
+        Some(node) => node.ended().await,
         None => std::future::pending().await,
     }
 }

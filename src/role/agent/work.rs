@@ -7,9 +7,10 @@ use std::io::BufRead;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::{ADOPTED, Agent, Driver, Home, Now, REPORTED, Settings};
+use agent::{ADOPTED, Agent, Claim, Driver, Home, Now, REPORTED, Settings};
 use clients::Clock;
 use clients::clock::SystemClock;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::{AnyDriver, Choice, DockerAt, resume};
@@ -43,9 +44,28 @@ pub async fn run(
     begin(home, driver, settings, trial, stop).await
 }
 
-/// As a part of this process: does what is asked until told to stop.
-pub async fn serve(home: Home, driver: AnyDriver, stop: CancellationToken) -> Result<(), Failure> {
-    begin(home, driver, usual(), None, stop).await
+/// As a part of this process: once it can work, it does what is asked until told to stop.
+pub async fn serve(
+    home: Home,
+    driver: AnyDriver,
+    stop: CancellationToken,
+) -> Result<JoinHandle<()>, Failure> {
+    match driver {
+        AnyDriver::Docker(docker) => serve_by(home, docker, stop).await,
+        AnyDriver::Simulated(simulated) => serve_by(home, simulated, stop).await,
+    }
+}
+
+async fn serve_by<D: Driver>(
+    home: Home,
+    driver: D,
+    stop: CancellationToken,
+) -> Result<JoinHandle<()>, Failure> {
+    let (alone, agent) = open(home, driver, usual()).await?;
+    Ok(tokio::spawn(async move {
+        let _alone = alone;
+        agent.run(stop).await;
+    }))
 }
 
 pub(super) fn usual() -> Settings {
@@ -72,9 +92,7 @@ async fn life<D: Driver>(
     trial: Option<CancellationToken>,
     stop: CancellationToken,
 ) -> Result<(), Failure> {
-    let _alone = home.claim(ENDS_WITHIN).await.map_err(Failure::usage)?;
-    let now: Now = Arc::new(|| SystemClock.now());
-    let agent = Agent::open(home, driver, settings, now).map_err(Failure::usage)?;
+    let (_alone, agent) = open(home, driver, settings).await?;
     if let Some(adopted) = trial {
         let proof = async {
             agent.until_heard().await;
@@ -89,6 +107,13 @@ async fn life<D: Driver>(
     }
     agent.run(stop).await;
     Ok(())
+}
+
+async fn open<D: Driver>(home: Home, driver: D, settings: Settings) -> Result<(Claim, Agent<D>), Failure> {
+    let alone = home.claim(ENDS_WITHIN).await.map_err(Failure::usage)?;
+    let now: Now = Arc::new(|| SystemClock.now());
+    let agent = Agent::open(home, driver, settings, now).map_err(Failure::usage)?;
+    Ok((alone, agent))
 }
 
 /// Answers what is cancelled once this process is told to go on. On a thread of its own, which nobody waits for at the end.

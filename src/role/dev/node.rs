@@ -18,7 +18,7 @@ pub struct LocalNode {
     pub driver: &'static str,
     pub allocation_id: Uuid,
     stop: CancellationToken,
-    life: JoinHandle<Result<(), Failure>>,
+    life: JoinHandle<()>,
 }
 
 impl LocalNode {
@@ -45,19 +45,24 @@ impl LocalNode {
         let node_id = follow(&home, &admin.api_url).map_err(Failure::usage)?;
         let allocation_id = allocation(admin, node_id).await?;
         let stop = CancellationToken::new();
-        let life = tokio::spawn(life(home, driver, stop.clone()));
+        let life = role::serve(home, driver, stop.clone()).await?;
         Ok(LocalNode { driver: name, allocation_id, stop, life })
+    }
+
+    /// Returns when the agent ends by itself.
+    pub async fn ended(&mut self) -> Failure {
+        let _ = (&mut self.life).await;
+        Failure::server("the agent of the local node ended")
     }
 
     /// What runs goes on; the next start finds it.
     pub async fn stop(self) {
         self.stop.cancel();
-        let _ = self.life.await;
+        // One that ended by itself has been waited for already.
+        if !self.life.is_finished() {
+            let _ = self.life.await;
+        }
     }
-}
-
-async fn life(home: Home, driver: AnyDriver, stop: CancellationToken) -> Result<(), Failure> {
-    role::serve(home, driver, stop).await
 }
 
 /// The platform may be on another port than when the node enrolled.
