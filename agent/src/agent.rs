@@ -62,6 +62,8 @@ struct Inner<D> {
     images: Images,
     watch: Watch,
     meter: Meter,
+    /// Where people reach this machine, until the platform has heard it.
+    new_address: Mutex<Option<String>>,
     /// Looks at the engine take turns, so that the later one has the higher number.
     looks: Turn<()>,
     journal: Journal,
@@ -87,7 +89,7 @@ impl<D: Driver> Agent<D> {
         let platform = Platform::new(identity, key.clone(), Arc::clone(&now))?;
         let (driver, keyring, hands) = (Arc::new(driver), Mutex::new(keyring), Hands::default());
         let (watch, meter, looks) = (Watch::default(), Meter::default(), Turn::default());
-        let places = Places::new(&settings);
+        let (places, new_address) = (Places::new(&settings), Mutex::new(settings.address.clone()));
         let inner = Inner {
             driver,
             home,
@@ -98,6 +100,7 @@ impl<D: Driver> Agent<D> {
             images,
             watch,
             meter,
+            new_address,
             looks,
             journal,
             keyring,
@@ -180,6 +183,10 @@ impl<D: Driver> Inner<D> {
 
     fn keyring(&self) -> MutexGuard<'_, Keyring> {
         self.keyring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn new_address(&self) -> MutexGuard<'_, Option<String>> {
+        self.new_address.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Doubling, with full jitter, so that many nodes do not come back together.

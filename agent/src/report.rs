@@ -76,6 +76,7 @@ pub(crate) async fn heartbeat<D: Driver>(
         workloads,
         gpus: last.gpus.clone(),
         keyring_version: None,
+        address: None,
         asks_for_images: false,
     })
 }

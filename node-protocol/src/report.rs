@@ -84,6 +84,11 @@ pub struct Heartbeat {
     /// Of the list of signers that it believes now. Agents of earlier releases do not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keyring_version: Option<i64>,
+    /// Where people reach it, until the platform has heard that. It is what the node was started with; told nothing, it stays where
+    /// it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 255)]
+    pub address: Option<String>,
     /// Whether it wants to hear which images it must keep.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asks_for_images: bool,

@@ -28,6 +28,8 @@ use crate::stop::Stop;
 /// With the beat before it and the start after it, still within the minute after which a silent node is given up for lost.
 const TRIAL_SECONDS: u64 = 40;
 const DAY: u64 = 24 * 3600;
+/// Where a machine is reached that was not told otherwise when it enrolled.
+const LOOPBACK: &str = "127.0.0.1";
 const MOST_SPARE_NETWORKS: usize = 64;
 const KEEP_DAYS: u64 = KEEP_IMAGES.as_secs() / DAY;
 
@@ -59,9 +61,10 @@ pub struct AgentArgs {
     /// How many days an image stays that no instance runs any more or may return to
     #[arg(long, value_name = "DAYS", default_value_t = KEEP_DAYS, value_parser = clap::value_parser!(u64).range(1..=3650), global = true)]
     keep_images_days: u64,
-    /// The address under which people reach this machine
-    #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
-    address: String,
+    /// The address under which people reach this machine; a machine that has enrolled keeps the one it has unless told another
+    /// [default: 127.0.0.1]
+    #[arg(long, value_name = "HOST")]
+    address: Option<String>,
     /// How long the program of another release may take to report before this machine returns to the one it has
     #[arg(long, value_name = "SECONDS", default_value_t = TRIAL_SECONDS, value_parser = clap::value_parser!(u64).range(1..=600))]
     trial_seconds: u64,
@@ -100,7 +103,8 @@ pub async fn run(args: &AgentArgs, settings: Vec<OsString>, format: Format) -> R
         // A service manager starts it by the same line again and again.
         if !home.identity().is_ok_and(|identity| identity.came_by(&token)) {
             let driver = choose(args.driver, docker).await?;
-            let name = register(&home, platform, &token, &args.address, driver.name(), 0).await?;
+            let address = args.address.as_deref().unwrap_or(LOOPBACK);
+            let name = register(&home, platform, &token, address, driver.name(), 0).await?;
             info!(node = name, driver = driver.name(), "enrolled");
         }
     }
@@ -120,7 +124,8 @@ pub async fn run(args: &AgentArgs, settings: Vec<OsString>, format: Format) -> R
 impl AgentArgs {
     fn settings(&self) -> Settings {
         let keep_images = Duration::from_secs(self.keep_images_days * DAY);
-        Settings { keep_images, spare_networks: self.spare_networks, ..work::usual() }
+        let (address, spare_networks) = (self.address.clone(), self.spare_networks);
+        Settings { address, keep_images, spare_networks, ..work::usual() }
     }
 
     /// The words with which the agent itself is started. They are a promise to other releases: what is added to them must be
@@ -131,6 +136,7 @@ impl AgentArgs {
         let mut words: Vec<OsString> =
             vec!["agent".into(), "--data-dir".into(), self.data_dir.clone().into()];
         words.extend(["--driver".into(), driver.into()]);
+        words.extend(self.address.iter().flat_map(|address| ["--address".into(), address.into()]));
         words.extend(self.docker_host.iter().flat_map(|host| ["--docker-host".into(), host.into()]));
         if self.subnet_pool != Subnet::POOL {
             words.extend(["--subnet-pool".into(), self.subnet_pool.to_string().into()]);

@@ -198,21 +198,26 @@ pub async fn move_to(
     Ok(moved.rows_affected() == 1)
 }
 
+/// What a node tells of itself while it lives.
+pub struct Report<'a> {
+    pub sequence: i64,
+    pub report: &'a Value,
+    pub agent_version: &'a str,
+    /// Where people reach it, if that is news.
+    pub address: Option<&'a str>,
+}
+
 /// Keeps a report unless a newer one came first. False means older news, and nothing changed.
-pub async fn heard(
-    conn: &mut PgConnection,
-    id: Uuid,
-    sequence: i64,
-    report: &Value,
-    agent_version: &str,
-) -> sqlx::Result<bool> {
+pub async fn heard(conn: &mut PgConnection, id: Uuid, told: &Report<'_>) -> sqlx::Result<bool> {
     let kept = sqlx::query!(
-        "update nodes set last_seen_at = engine.now(), report_sequence = $2, report = $3, agent_version = $4
+        "update nodes set last_seen_at = engine.now(), report_sequence = $2, report = $3, agent_version = $4,
+                address = coalesce($5, address)
          where id = $1 and report_sequence < $2",
         id,
-        sequence,
-        report,
-        agent_version
+        told.sequence,
+        told.report,
+        told.agent_version,
+        told.address
     )
     .execute(conn)
     .await?;

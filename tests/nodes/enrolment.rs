@@ -1,13 +1,20 @@
 //! A node registers its own key once and speaks for itself alone from then on.
 
-use agent::{Home, Newcomer, enrol};
+use agent::{Home, Newcomer, Simulated, enrol};
+use axum::Router;
+use axum::body::to_bytes;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
 use node_protocol::{Inventory, Key, Keyring, Signed, assert_identity};
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 
 use super::update::clock_of;
 use crate::artifacts::yard::Yard;
 use crate::http::{Http, admin};
-use crate::support::agent::{Door, token};
+use crate::support::agent::{Door, RunningAgent, now_of, token};
 use crate::support::machine::Machine;
 use crate::support::node::{Node, enrolment};
 use crate::support::realm::PLATFORM;
@@ -128,6 +135,54 @@ async fn a_machine_that_enrols_anew_is_another_node() {
     assert!(machine.stop().success());
     clock.abort();
     yard.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_is_reached_at_the_address_it_was_started_with_last() {
+    let yard = Yard::new().await;
+    let clock = clock_of(&yard);
+    let mut machine = Machine::start(&yard, 60).await;
+    let is_at = "select address = $2[1] from nodes where id = $1";
+    yard.story.until_true("it is here", is_at, machine.id, &["127.0.0.1"]).await;
+    assert!(machine.stop().success());
+    machine.start_again_at("10.0.7.2");
+    yard.story.until_true("it is there", is_at, machine.id, &["10.0.7.2"]).await;
+    assert!(machine.stop().success());
+    let last = machine.sequence(&yard).await;
+    machine.start_again();
+    machine.reports(&yard, last).await;
+    yard.story.until_true("it stays where it was", is_at, machine.id, &["10.0.7.2"]).await;
+    assert!(machine.stop().success());
+    clock.abort();
+    yard.end().await;
+}
+
+/// What an earlier release does with a heartbeat that says more than it knows.
+async fn knows_no_address(request: Request, next: Next) -> Response {
+    let (head, body) = request.into_parts();
+    let bytes = to_bytes(body, usize::MAX).await.unwrap();
+    let said: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    if head.uri.path().ends_with("/heartbeat") && said.get("address").is_some() {
+        return StatusCode::BAD_REQUEST.into_response();
+    }
+    next.run(Request::from_parts(head, bytes.into())).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_is_heard_by_a_platform_that_knows_less_of_it() {
+    let story = Story::new().await;
+    let http = Http::over(&story).await;
+    let earlier = api::router(http.state.clone(), Router::new()).layer(from_fn(knows_no_address));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let serving = tokio::spawn(async move { axum::serve(listener, earlier).await });
+    let made = token(&http, "gpu-1").await;
+    let agent = RunningAgent::join(&url, &made, &Simulated::new(), now_of(&http)).await;
+    let reports = "select report_sequence > 1 and $2::text[] is not null from nodes where id = $1";
+    story.until_true("it is heard", reports, agent.id, &[]).await;
+    agent.end().await;
+    serving.abort();
+    story.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

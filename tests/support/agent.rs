@@ -138,6 +138,7 @@ impl RunningAgent {
         let home = Home::at(&folder).expect("a folder");
         let id = home.identity().expect("an identity").node_id;
         let settings = Settings {
+            address: Some("127.0.0.1".to_owned()),
             poll: Duration::from_secs(5),
             longest_pause: Duration::from_millis(100),
             longest_beat: Duration::from_millis(200),

@@ -88,6 +88,12 @@ impl Machine {
         self.child = spawn(&self.folder, &self.words);
     }
 
+    /// And from now on people reach it there.
+    pub fn start_again_at(&mut self, address: &str) {
+        let words = ["--address", address].map(str::to_owned);
+        self.child = spawn(&self.folder, &[&self.words[..], &words].concat());
+    }
+
     /// By the line that enrolled it.
     pub fn enrol_again(&mut self) {
         self.child = spawn(&self.folder, &[&self.words[..], &self.enrols].concat());

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use node_protocol::{HeartbeatAnswer, Signed};
+use node_protocol::{Heartbeat, HeartbeatAnswer, Signed};
 use tokio::time::sleep;
 
 use super::Inner;
 use crate::drivers::Driver;
+use crate::platform::PlatformFault;
 use crate::report;
 
 /// News of a workload wait so long for others, to be told together.
@@ -55,8 +56,25 @@ impl<D: Driver> Inner<D> {
         let mut beat = beat.ok()?;
         beat.keyring_version = Some(self.keyring().version);
         beat.asks_for_images = self.images.are_due((self.now)());
-        let heard = self.platform.heartbeat(&beat).await;
+        let heard = self.tell_with_address(&mut beat).await;
         heard.inspect_err(|fault| tracing::warn!(%fault, "the heartbeat was not heard")).ok()
+    }
+
+    /// The address goes with it until a report is kept that had it.
+    async fn tell_with_address(&self, beat: &mut Heartbeat) -> Result<HeartbeatAnswer, PlatformFault> {
+        beat.address = self.new_address().clone();
+        let mut heard = self.platform.heartbeat(beat).await;
+        let is_refused = matches!(heard, Err(PlatformFault::Refused { status: 400, .. }));
+        if is_refused && beat.address.take().is_some() {
+            tracing::warn!("the platform does not take the address; it may be of an earlier release");
+            *self.new_address() = None;
+            heard = self.platform.heartbeat(beat).await;
+        }
+        let is_kept = heard.as_ref().is_ok_and(|answer| answer.kept_sequence == Some(beat.sequence));
+        if is_kept {
+            *self.new_address() = None;
+        }
+        heard
     }
 
     /// Whether the platform keeps a later report than this node knows to have made: its journal is gone, or was set back. What it

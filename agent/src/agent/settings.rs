@@ -12,6 +12,8 @@ pub const SPARE_NETWORKS: usize = 2;
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub agent_version: String,
+    /// Where people reach this machine, if the platform is to hear of it.
+    pub address: Option<String>,
     /// How long one question for a task waits for its answer.
     pub poll: Duration,
     /// The longest pause after the platform did not answer.
@@ -40,6 +42,7 @@ impl Settings {
     pub fn new(agent_version: &str) -> Settings {
         Settings {
             agent_version: agent_version.to_owned(),
+            address: None,
             poll: Duration::from_secs(30),
             longest_pause: Duration::from_secs(15),
             longest_beat: Duration::from_secs(60),

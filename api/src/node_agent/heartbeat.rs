@@ -5,7 +5,8 @@
 use axum::extract::State as Shared;
 use domain::{ErrorCode, NodeStatus};
 use node_protocol::{Heartbeat, HeartbeatAnswer, WorkloadReport, WorkloadState};
-use store::{app_instance_artifacts, meters, nodes};
+use store::nodes::{self, Report};
+use store::{app_instance_artifacts, meters};
 
 use super::{HEARTBEAT_SECONDS, Said, wellbeing};
 use crate::caller::Caller;
@@ -31,8 +32,14 @@ async fn hear(
     believed(&mut tx, node, told.driver.as_deref()).await?;
     wellbeing::of_those_who_speak(&mut tx, node, &mut told.workloads).await?;
     let report = serde_json::json!({ "workloads": told.workloads, "gpus": told.gpus });
+    let new = Report {
+        sequence: told.sequence,
+        report: &report,
+        agent_version: &told.agent_version,
+        address: told.address.as_deref(),
+    };
     let mut kept_sequence = Some(told.sequence);
-    if nodes::heard(&mut tx, node, told.sequence, &report, &told.agent_version).await? {
+    if nodes::heard(&mut tx, node, &new).await? {
         come_back(&mut tx, node).await?;
         wellbeing::note(&mut tx, node, &told.workloads).await?;
         meters::node_reported(&mut tx, node, &running(&told)).await?;
