@@ -1,5 +1,6 @@
 //! `P/access-credentials`: secrets in the platform's custody. They come in here, are sealed at once, and leave in two ways
-//! alone: inside a launch for a node, or wrapped for somebody who may manage them.
+//! alone: inside a launch for a node, or wrapped for somebody who may manage them. A revocation reaches what is on its way by
+//! either.
 
 use api_types::{
     AccessCredential, AccessCredentialStatus, AccessCredentialType, DeliverAccessCredential,
@@ -8,11 +9,12 @@ use api_types::{
 use axum::extract::State as Shared;
 use axum::response::Response;
 use clients::ssh_key;
-use domain::{ErrorCode, Secret};
+use domain::{ErrorCode, Secret, StatusReason};
 use serde_json::json;
 use sqlx::PgConnection;
 use store::access_credentials as table;
-use store::wrapped_secrets::About;
+use store::node_tasks;
+use store::wrapped_secrets::{self, About};
 use uuid::Uuid;
 use workflows::trust;
 
@@ -22,6 +24,7 @@ use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::etag::{IfMatch, Tagged};
 use crate::json::Json;
+use crate::launches;
 use crate::mutation::{Answer, Change, Mutation};
 use crate::paging::Paging;
 use crate::params::Params;
@@ -146,6 +149,8 @@ async fn turn(
     let sealed = seal(&state, before.id, &change.body.value)?;
     let public_key = public_key(before.kind, &change.body.value)?;
     let after = shown(table::rotate(&mut change.tx, before.id, &sealed, public_key.as_deref()).await?);
+    // What was delivered and not fetched would open the old secret.
+    wrapped_secrets::forget_target(&mut change.tx, &name(after.id)).await?;
     tell_nodes(&mut change, after.id).await?;
     let reason = change.body.reason.take();
     let told = Change::of("access_credential", after.id).from(&before).to(&after).because(reason);
@@ -169,7 +174,7 @@ async fn hand_over(
     let about = About {
         org_id: change.caller.scope.org(),
         project_id: Some(kept.project_id),
-        target: Some(format!("access_credential:{}", kept.id)),
+        target: Some(name(kept.id)),
         told: None,
     };
     let wanted = Wanted { purpose: "access-credential", ttl_seconds, about: &about };
@@ -188,14 +193,31 @@ async fn hand_over(
     change.commit(told, Answer::ok(&answer)?.once(&["credential.token"])).await
 }
 
-async fn end(id: Id, if_match: IfMatch, mut change: Mutation<Operate>) -> Result<Response, ApiError> {
+async fn end(
+    Shared(state): Shared<State>,
+    id: Id,
+    if_match: IfMatch,
+    mut change: Mutation<Operate>,
+) -> Result<Response, ApiError> {
     let before = found(&mut change.tx, &change.caller, id).await?;
     if_match.require(&before)?;
     let after = shown(table::revoke(&mut change.tx, before.id).await?);
+    wrapped_secrets::forget_target(&mut change.tx, &name(after.id)).await?;
+    let launches = node_tasks::launches_with(&mut change.tx, after.id).await?;
+    let why =
+        (StatusReason::CredentialMissing, "a credential was revoked before the node had launched with it");
+    launches::stop(&state, &mut change.tx, &launches, why).await?;
     tell_nodes(&mut change, after.id).await?;
     let reason = change.body.reason.take();
     let told = Change::of("access_credential", after.id).from(&before).to(&after).because(reason);
-    change.commit(told, Answer::ok(&after)?.tagged()).await
+    let answer = change.commit(told, Answer::ok(&after)?.tagged()).await?;
+    state.engine.wake();
+    Ok(answer)
+}
+
+/// What was delivered of a credential is kept under this name.
+fn name(id: Uuid) -> String {
+    format!("access_credential:{id}")
 }
 
 async fn found(conn: &mut PgConnection, caller: &Caller, id: Id) -> Result<AccessCredential, ApiError> {

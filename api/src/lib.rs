@@ -30,6 +30,7 @@ mod gate;
 mod health;
 mod identity;
 mod json;
+mod launches;
 mod leftovers;
 mod manifest_body;
 mod manifest_check;

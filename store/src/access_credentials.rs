@@ -110,10 +110,11 @@ pub async fn find_locked(
     .await
 }
 
-/// The seal of a secret that is still in custody.
+/// The seal of a secret that is still in custody. It stays there until the transaction ends: whoever revokes or replaces it
+/// takes turns with those who hand it over.
 pub async fn sealed(conn: &mut PgConnection, project: Uuid, id: Uuid) -> sqlx::Result<Option<String>> {
     let sealed = sqlx::query_scalar!(
-        "select sealed from access_credentials where project_id = $1 and id = $2",
+        "select sealed from access_credentials where project_id = $1 and id = $2 for share",
         project,
         id
     )

@@ -257,25 +257,54 @@ pub async fn finish(
     .await
 }
 
-/// Ends every launch of these artifacts that no node has answered for: what no node took is withdrawn, what one took
-/// counts as failed, whatever it answers later. The artifacts are held, so no other launch of them comes into being meanwhile.
-pub async fn stop_launches(
-    conn: &mut PgConnection,
-    artifacts: &[Uuid],
-    result: &Value,
-) -> sqlx::Result<Vec<NodeTask>> {
+/// The launches of these artifacts that no node has answered for, held still. The artifacts are held, so no other launch of
+/// them comes into being meanwhile.
+pub async fn launches_of(conn: &mut PgConnection, artifacts: &[Uuid]) -> sqlx::Result<Vec<Uuid>> {
+    sqlx::query_scalar!(
+        "select t.id from node_tasks t
+         where t.finished_at is null and t.kind in ('oci.launch', 'compose.launch')
+           and exists (select 1 from app_instance_artifacts a where a.instance_id = t.instance_id
+               and a.standing = 'target' and a.artifact_id = any ($1))
+         order by t.id for update",
+        artifacts
+    )
+    .fetch_all(conn)
+    .await
+}
+
+/// The same of those that carry the secret of this credential, which is held: an instance may have been given more than the
+/// version asks for that it goes to.
+pub async fn launches_with(conn: &mut PgConnection, credential: Uuid) -> sqlx::Result<Vec<Uuid>> {
+    sqlx::query_scalar!(
+        "select t.id from node_tasks t
+         where t.finished_at is null and t.kind in ('oci.launch', 'compose.launch')
+           and exists (
+               select 1 from app_instances i
+               left join app_instance_releases r on r.instance_id = i.id and r.standing = 'target'
+               join apps a on a.slug = i.app_slug
+               join app_versions v on v.app_id = a.id and v.version = coalesce(r.version, i.version)
+               cross join lateral jsonb_each_text(i.credentials) named
+               where i.id = t.instance_id and named.value = $1::uuid::text
+                 and jsonb_path_exists(v.manifest, '$.version.runtime_requirements.credential_classes[*].class ? (@ == $named)',
+                                       jsonb_build_object('named', named.key)))
+         order by t.id for update",
+        credential
+    )
+    .fetch_all(conn)
+    .await
+}
+
+/// Ends tasks that are held and that no node has answered for: what no node took is withdrawn, what one took counts as failed,
+/// whatever it answers later.
+pub async fn stop(conn: &mut PgConnection, tasks: &[Uuid], result: &Value) -> sqlx::Result<Vec<NodeTask>> {
     sqlx::query_as!(
         NodeTask,
         "update node_tasks set status = case status when 'queued' then 'withdrawn' else 'failed' end, result = $2,
                 sealed = null, lease_expires_at = null, finished_at = engine.now(), updated_at = engine.now()
-         where id in (select t.id from node_tasks t
-                      where t.finished_at is null and t.kind in ('oci.launch', 'compose.launch')
-                        and exists (select 1 from app_instance_artifacts a where a.instance_id = t.instance_id
-                            and a.standing = 'target' and a.artifact_id = any ($1))
-                      order by t.id for update)
+         where id = any ($1) and finished_at is null
          returning id, node_id, project_id, instance_id, kind, idempotency_key, generation, epoch, run_id, signal, input,
                 sealed, status, lease_expires_at, handed_out, progress, result, correlation_id, created_at, finished_at",
-        artifacts,
+        tasks,
         result
     )
     .fetch_all(conn)

@@ -80,6 +80,12 @@ pub async fn look(conn: &mut PgConnection, token_hash: &[u8]) -> sqlx::Result<Op
     .await
 }
 
+/// What was handed over of this target, named as the audit log names things, opens for nobody any more.
+pub async fn forget_target(conn: &mut PgConnection, target: &str) -> sqlx::Result<()> {
+    sqlx::query!("delete from wrapped_secrets where target = $1", target).execute(conn).await?;
+    Ok(())
+}
+
 /// Those that nobody fetched in time.
 pub async fn forget_expired(conn: &mut PgConnection) -> sqlx::Result<u64> {
     let gone =

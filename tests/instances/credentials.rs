@@ -1,16 +1,17 @@
 //! Secrets of a project in the platform's custody: sealed at rest, bound to an instance by id, handed to its node inside the
 //! launch, and to people only wrapped.
 
-use agent::Simulated;
+use agent::{Driver, Simulated, SimulatedFault};
 use engine::RunState;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::http::project;
+use crate::support::agent::RunningAgent;
 use crate::support::docker::PORT;
 use crate::support::platform::{Platform, id_of, profile};
 use crate::support::registry::shelve;
-use crate::support::wrapped::open;
+use crate::support::wrapped::{open, opens};
 
 const VALUE: &str = "hunter2-model-hub";
 
@@ -21,6 +22,10 @@ fn all() -> String {
 async fn keep(platform: &Platform, name: &str) -> Uuid {
     let body = json!({ "name": name, "value": VALUE });
     id_of(&platform.http.acting("project-admin").post(&all(), body).await.with(201))
+}
+
+async fn revoke(platform: &Platform, id: Uuid) {
+    platform.http.acting("project-admin").post(&format!("{}/{id}/revoke", all()), json!({})).await.with(200);
 }
 
 /// A version that cannot start without a credential of the class `hub`.
@@ -95,7 +100,7 @@ async fn what_is_required_must_be_named_and_be_the_projects_own() {
             .collect();
         assert_eq!(refused["details"]["errors"], json!(wrong));
     }
-    platform.http.acting("project-admin").post(&format!("{}/{id}/revoke", all()), json!({})).await.with(200);
+    revoke(&platform, id).await;
     let late = platform.create(asked(&number, allocation, &json!({ "hub": id }))).await.with(400);
     assert_eq!(late["details"]["errors"][0]["pointer"], "/credentials/hub");
     agent.end().await;
@@ -111,7 +116,7 @@ async fn a_credential_that_is_revoked_before_the_run_looks_is_what_is_missing() 
     let made = platform.create(asked(&number, allocation, &json!({ "hub": id }))).await.with(202);
     let instance = id_of(&made);
     platform.succeeds(id_of(&made["workflow"])).await;
-    platform.http.acting("project-admin").post(&format!("{}/{id}/revoke", all()), json!({})).await.with(200);
+    revoke(&platform, id).await;
     sqlx::query("update app_instances set status = 'failed', failed_during = 'deploying' where id = $1")
         .bind(instance)
         .execute(&platform.story.pool)
@@ -148,5 +153,102 @@ async fn a_secret_is_handed_over_once_and_what_is_revoked_is_gone() {
         .await
         .unwrap();
     assert_eq!(kept, None);
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_delivered_and_not_fetched_opens_no_more_once_the_secret_is_replaced_or_revoked() {
+    let platform = Platform::new().await;
+    let admin = platform.http.acting("project-admin");
+    let (id, other) = (keep(&platform, "model-hub").await, keep(&platform, "other").await);
+    let deliver = async |id: Uuid| admin.post(&format!("{}/{id}/deliver", all()), json!({})).await.with(200);
+    let untouched = deliver(other).await;
+    let before = deliver(id).await;
+    admin.post(&format!("{}/{id}/rotate", all()), json!({ "value": "hunter3" })).await.with(200);
+    assert!(
+        !opens(&platform.http, &before).await,
+        "the old secret leaves the platform after it was replaced"
+    );
+    let after = deliver(id).await;
+    revoke(&platform, id).await;
+    assert!(!opens(&platform.http, &after).await, "a revoked secret leaves the platform");
+    assert!(opens(&platform.http, &untouched).await, "others are delivered as before");
+    platform.end().await;
+}
+
+const LAUNCH_IS: &str =
+    "select exists (select 1 from node_tasks where run_id = $1 and kind = 'oci.launch' and status = $2[1])";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revocation_withdraws_every_launch_that_would_carry_the_secret_and_no_other() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    let number = demanding(&platform).await;
+    let (bad, good) = (keep(&platform, "model-hub").await, keep(&platform, "other").await);
+    // The node is away, so the launches lie there with the secrets inside.
+    platform.door.cut(true);
+    let folder = agent.kill().await;
+    let launch = async |credential: Uuid| {
+        let made = platform.create(asked(&number, allocation, &json!({ "hub": credential }))).await.with(202);
+        let (id, run) = (id_of(&made), id_of(&made["workflow"]));
+        platform.story.until_true("the task is written", LAUNCH_IS, run, &["queued"]).await;
+        (id, run)
+    };
+    let ((id, run), (_, other)) = (launch(bad).await, launch(good).await);
+    revoke(&platform, bad).await;
+    assert_eq!(platform.story.ends(run).await, RunState::Compensated);
+    let reason = &platform.instance(id).await["status_reason"];
+    assert_eq!(reason["code"], "credential_missing", "{reason:#}");
+    assert_eq!(platform.held(id).await, Vec::<String>::new());
+    platform.door.cut(false);
+    let agent = RunningAgent::again(&platform.http, folder, &driver);
+    platform.succeeds(other).await;
+    assert_eq!((driver.launches(), driver.given(id, "HUB_TOKEN")), (1, None));
+    agent.end().await;
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revocation_turns_back_a_launch_that_a_node_is_at_work_on() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    let (number, credential) = (demanding(&platform).await, keep(&platform, "model-hub").await);
+    driver.will(SimulatedFault::Hang);
+    let made = platform.create(asked(&number, allocation, &json!({ "hub": credential }))).await.with(202);
+    let (id, run) = (id_of(&made), id_of(&made["workflow"]));
+    platform.story.until_true("the node has the task", LAUNCH_IS, run, &["handed_out"]).await;
+    revoke(&platform, credential).await;
+    driver.release(1);
+    assert_eq!(platform.story.ends(run).await, RunState::Compensated);
+    assert_eq!(platform.instance(id).await["status_reason"]["code"], "credential_missing");
+    assert_eq!(driver.seen().await.unwrap(), vec![], "what was started with it is taken away");
+    agent.end().await;
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_launch_takes_its_turn_after_a_revocation_that_is_under_way() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    let (number, credential) = (demanding(&platform).await, keep(&platform, "model-hub").await);
+    let mut revocation = platform.story.pool.begin().await.unwrap();
+    sqlx::query("update access_credentials set sealed = null, revoked_at = engine.now() where id = $1")
+        .bind(credential)
+        .execute(&mut *revocation)
+        .await
+        .unwrap();
+    let made = platform.create(asked(&number, allocation, &json!({ "hub": credential }))).await.with(202);
+    let (id, run) = (id_of(&made), id_of(&made["workflow"]));
+    let came_to_it = "select exists (select 1 from node_tasks where run_id = $1 and kind = any ($2))
+        or exists (select 1 from pg_locks where locktype = 'tuple' and relation = 'access_credentials'::regclass
+            and database = (select oid from pg_database where datname = current_database()))";
+    platform.story.until_true("the run comes to its launch", came_to_it, run, &["oci.launch"]).await;
+    revocation.commit().await.unwrap();
+    assert_eq!(platform.story.ends(run).await, RunState::Compensated);
+    assert_eq!((driver.launches(), platform.tasks(id).await), (0, vec![]), "no node ever heard of it");
+    agent.end().await;
     platform.end().await;
 }

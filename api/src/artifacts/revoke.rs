@@ -9,8 +9,6 @@ use axum::response::Response;
 use domain::artifact::{Trust, TrustMove};
 use domain::event::EventType;
 use domain::{ErrorCode, StatusReason};
-use engine::EngineError;
-use node_protocol::Outcome;
 use sqlx::PgConnection;
 use store::app_artifacts::{self, AppArtifact, Reference};
 use store::audit::{self, NewEntry};
@@ -22,6 +20,7 @@ use crate::caller::Caller;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::etag::{self, IfMatch};
+use crate::launches;
 use crate::mutation::{Answer, Change, Mutation};
 use crate::path::Id;
 use crate::state::State;
@@ -64,7 +63,10 @@ async fn take_back(
     }
     let ids: Vec<Uuid> = all.iter().map(|artifact| artifact.id).collect();
     registry_credentials::revoke_pulls_of(&mut change.tx, &ids).await?;
-    stop_launches(&state, &mut change.tx, &ids).await?;
+    // A node that has the image needs no credential to run it, so its task must go.
+    let launches = node_tasks::launches_of(&mut change.tx, &ids).await?;
+    let why = (StatusReason::ArtifactRevoked, "the artifact was revoked before the node had launched it");
+    launches::stop(&state, &mut change.tx, &launches, why).await?;
     let affected = app_artifacts::affected(&mut change.tx, &ids).await?;
     let after = shown(app_artifacts::find(&mut change.tx, id).await?.ok_or_else(missing)?)?;
     let told = Change::of("artifact", id).from(&shown(before)?).to(&after).because(reason);
@@ -86,23 +88,6 @@ fn shown_use(used: Reference) -> ArtifactReference {
         standing: used.standing,
         status: used.status,
     }
-}
-
-/// A node that has the image needs no credential to run it, so its task must go, and the run that waits for it must hear why.
-/// What the node did with it all the same is taken away by the run's undo.
-async fn stop_launches(state: &State, conn: &mut PgConnection, artifacts: &[Uuid]) -> Result<(), ApiError> {
-    let message = "the artifact was revoked before the node had launched it".to_owned();
-    let outcome = Outcome::Failed { reason: StatusReason::ArtifactRevoked, message };
-    let outcome = serde_json::to_value(&outcome).map_err(|error| ApiError::internal(&error))?;
-    for task in node_tasks::stop_launches(conn, artifacts, &outcome).await? {
-        let (Some(run), Some(signal)) = (task.run_id, &task.signal) else { continue };
-        match state.engine.signal(conn, run, signal, &task.id.to_string(), &outcome).await {
-            Ok(_) | Err(EngineError::NoSuchRun(_)) => {}
-            Err(EngineError::Database(error)) => return Err(error.into()),
-            Err(error) => return Err(ApiError::internal(&error)),
-        }
-    }
-    Ok(())
 }
 
 /// As it is afterwards; none where it was revoked already.
