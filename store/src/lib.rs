@@ -54,6 +54,7 @@ pub mod resource_leaks;
 pub mod resource_ledger;
 pub mod retirements;
 pub mod roles;
+pub mod runs;
 pub mod server;
 pub mod service_account_keys;
 pub mod service_accounts;

@@ -131,6 +131,35 @@ async fn a_credential_that_is_revoked_before_the_run_looks_is_what_is_missing() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_credential_that_is_revoked_after_the_run_looked_is_what_was_missing() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    let (number, credential) = (demanding(&platform).await, keep(&platform, "model-hub").await);
+    // Nothing is placed while the allocation is held, so the run stands after it has looked.
+    let mut hold = platform.story.pool.begin().await.unwrap();
+    sqlx::query("select 1 from allocations where id = $1 for no key update")
+        .bind(allocation)
+        .execute(&mut *hold)
+        .await
+        .unwrap();
+    let made = platform.create(asked(&number, allocation, &json!({ "hub": credential }))).await.with(202);
+    let (id, run) = (id_of(&made), id_of(&made["workflow"]));
+    let looked = "select exists (select 1 from engine.step where run_id = $1 and name = $2[1] and state = 'succeeded')";
+    platform.story.until_true("the run has looked", looked, run, &["check_entitlement"]).await;
+    revoke(&platform, credential).await;
+    hold.rollback().await.unwrap();
+    assert_eq!(platform.story.ends(run).await, RunState::Compensated);
+    let reason = &platform.instance(id).await["status_reason"];
+    assert_eq!(
+        (&reason["code"], &reason["message"]),
+        (&json!("credential_missing"), &json!("the credential hub was revoked"))
+    );
+    agent.end().await;
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_secret_is_handed_over_once_and_what_is_revoked_is_gone() {
     let platform = Platform::new().await;
     let admin = platform.http.acting("project-admin");

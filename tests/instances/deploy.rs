@@ -92,6 +92,38 @@ async fn a_workload_that_vanishes_before_it_serves_is_a_readiness_timeout() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_instance_whose_place_is_gone_says_so() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    let mut hold = platform.story.pool.begin().await.unwrap();
+    sqlx::query("select 1 from allocations where id = $1 for no key update")
+        .bind(allocation)
+        .execute(&mut *hold)
+        .await
+        .unwrap();
+    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
+    let stands = "select exists (select 1 from engine.step where run_id = $1 and name = $2[1]) and exists (
+            select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')";
+    platform.story.until_true("the run is about to place it", stands, run, &["reserve_placement"]).await;
+    for gone in [
+        "update app_instances set allocation_id = null where allocation_id = $1",
+        "delete from allocations where id = $1",
+    ] {
+        sqlx::query(gone).bind(allocation).execute(&mut *hold).await.unwrap();
+    }
+    hold.commit().await.unwrap();
+    assert_eq!(platform.story.ends(run).await, RunState::Compensated);
+    let reason = &platform.instance(id).await["status_reason"];
+    assert_eq!(
+        (&reason["code"], &reason["message"]),
+        (&json!("allocation_released"), &json!("the allocation is gone"))
+    );
+    agent.end().await;
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn of_many_at_once_only_those_that_fit_run() {
     let platform = Platform::new().await;
     let driver = Simulated::new();

@@ -270,7 +270,7 @@ async fn a_stop_that_was_undone_is_not_handed_out_again() {
     let reason = &platform.instance(id).await["last_operation"]["reason"];
     assert_eq!(
         (&reason["code"], &reason["message"]),
-        (&json!("node_unreachable"), &json!("the node did not answer in time"))
+        (&json!("node_unreachable"), &json!("the node did not answer within 120s"))
     );
     platform.end().await;
 }

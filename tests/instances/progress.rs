@@ -1,8 +1,12 @@
 //! A pull that takes long is no silence: how far it is stands at the step that waits for it, and whoever follows the run is told.
+//! What does not come to its end says what was waited for.
+
+use std::time::Duration;
 
 use agent::{Simulated, SimulatedFault};
 use axum::body::Body;
 use axum::http::Request;
+use engine::RunState;
 use futures::StreamExt;
 use serde_json::{Value, json};
 
@@ -52,6 +56,40 @@ async fn how_far_a_pull_is_stands_at_the_step_that_waits_for_it_and_whoever_foll
     platform.succeeds(run).await;
     let shown = platform.http.get(&path).await.with(200);
     assert_eq!(launch(&shown)["progress"], Value::Null, "what is over is not under way");
+    agent.end().await;
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_launch_of_which_nothing_was_heard_in_time_is_the_nodes_silence() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    driver.will(SimulatedFault::Hang);
+    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
+    platform.story.until(run, &[RunState::Waiting]).await;
+    platform.story.advance(Duration::from_secs(31 * 60)).await;
+    assert_eq!(platform.story.ends(run).await, RunState::Compensated);
+    let reason = &platform.instance(id).await["status_reason"];
+    assert_eq!(reason["code"], "node_unreachable", "{reason:#}");
+    agent.end().await;
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instance_whose_deployment_was_cancelled_says_so() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    driver.will(SimulatedFault::Hang);
+    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
+    platform.story.until(run, &[RunState::Waiting]).await;
+    let path = project(&format!("/workflows/{run}/cancel"));
+    platform.http.acting("operator").post(&path, json!({})).await.with(202);
+    assert_eq!(platform.story.ends(run).await, RunState::Cancelled);
+    let reason = &platform.instance(id).await["status_reason"];
+    assert_eq!(reason["code"], "internal", "{reason:#}");
+    assert!(reason["message"].as_str().unwrap().contains("was cancelled"), "{reason:#}");
     agent.end().await;
     platform.end().await;
 }

@@ -4,49 +4,52 @@ use domain::StatusReason;
 use domain::event::Thread;
 use domain::version_status::VersionStatus;
 use engine::Fault;
-use node_protocol::Outcome;
 use sqlx::PgConnection;
 use store::app_instances::{self, Why};
 use store::canary_samples::{self, Outcome as Sample};
-use store::{app_instance_heartbeats, app_versions, node_tasks};
+use store::runs::{self, RunError};
+use store::{app_instance_heartbeats, app_versions};
 use uuid::Uuid;
 
-/// What a step noted, or else what became of the run's tasks. That the node was lost for a while says nothing against a task
-/// that it answered.
+/// What a step noted, or else what the run turned back with. What its tasks came to says less: the undo ends those that were still
+/// open. That the node was lost for a while says nothing against a task that it answered.
 pub async fn why(conn: &mut PgConnection, instance: Uuid, run: Uuid) -> Result<Why, Fault> {
-    let noted = match app_instances::find(conn, instance).await? {
-        Some(instance) => instance.reason()?.zip(instance.status_message),
-        None => None,
-    };
-    let noted = noted.map(|(reason, message)| Why { reason, message });
-    let lost = match noted {
+    let lost = match noted(conn, instance).await? {
         Some(noted) if noted.reason != StatusReason::NodeUnreachable => return Ok(noted),
         lost => lost,
     };
-    for task in node_tasks::of_run(conn, run).await? {
-        let outcome = task.result.as_ref().and_then(|result| serde_json::from_value(result.clone()).ok());
-        match outcome {
-            Some(Outcome::Failed { reason, message }) => return Ok(Why { reason, message }),
-            Some(Outcome::Refused { refusal }) => {
-                let message = format!("the node refused the task: {refusal}");
-                return Ok(Why { reason: StatusReason::TaskRejected, message });
-            }
-            None if !task.status()?.is_finished() => {
-                let message = "the node did not answer in time".to_owned();
-                return Ok(Why { reason: StatusReason::NodeUnreachable, message });
-            }
-            _ => {}
-        }
+    let turned = runs::error(conn, run).await?;
+    let reason = turned.as_ref().and_then(|error| error.code.parse().ok());
+    match (reason, turned, lost) {
+        (Some(StatusReason::NodeUnreachable) | None, _, Some(lost)) => Ok(lost),
+        (Some(StatusReason::NodeUnreachable), Some(error), None) => silence(conn, run, error).await,
+        (Some(reason), Some(RunError { message, .. }), _) => Ok(Why { reason, message }),
+        (_, turned, _) => Ok(unforeseen(turned)),
     }
-    if let Some(lost) = lost {
-        return Ok(lost);
-    }
+}
+
+async fn noted(conn: &mut PgConnection, instance: Uuid) -> Result<Option<Why>, Fault> {
+    let Some(instance) = app_instances::find(conn, instance).await? else { return Ok(None) };
+    let noted = instance.reason()?.zip(instance.status_message);
+    Ok(noted.map(|(reason, message)| Why { reason, message }))
+}
+
+/// Nothing was heard in time, of what the run waited for last.
+async fn silence(conn: &mut PgConnection, run: Uuid, error: RunError) -> Result<Why, Fault> {
     if app_instance_heartbeats::is_awaited_by(conn, run).await? {
         let message = "the workload did not send a heartbeat in time".to_owned();
         return Ok(Why { reason: StatusReason::ReadinessTimeout, message });
     }
-    let message = format!("the operation did not come to its end; workflow {run} tells why");
-    Ok(Why { reason: StatusReason::Internal, message })
+    Ok(Why { reason: StatusReason::NodeUnreachable, message: error.message })
+}
+
+/// What is on no list of reasons is told in the run's own words, which hold no secret.
+fn unforeseen(turned: Option<RunError>) -> Why {
+    let message = match turned {
+        Some(error) => format!("the operation did not come to its end: {}", error.message),
+        None => "the operation was cancelled before it came to its end".to_owned(),
+    };
+    Why { reason: StatusReason::Internal, message }
 }
 
 /// Counts the run for the canary of the version it brought, the instance's own unless said otherwise, if that is in one.
