@@ -1,5 +1,5 @@
 //! A question to a node for which a caller waits: a task without a run. The caller holds no connection meanwhile, and nothing
-//! of the question or its answer is kept once it is over.
+//! of the question or its answer is kept once it is over, whether or not the caller stayed for that.
 
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use store::app_instances::AppInstance;
 use store::node_tasks::{self, NewNodeTask};
 use store::nodes::Node;
 use tokio::time::{Instant, sleep};
+use tracing::Instrument;
 use uuid::Uuid;
 
 use crate::error::ApiError;
@@ -19,15 +20,22 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The answer may come in by another process, so it is looked for.
 const EVERY: Duration = Duration::from_millis(50);
 
-pub(crate) struct Question<'a> {
-    pub(crate) instance: &'a AppInstance,
-    pub(crate) node: &'a Node,
-    pub(crate) task: &'a Task,
-    pub(crate) correlation_id: &'a str,
+pub(crate) struct Question {
+    pub(crate) instance: AppInstance,
+    pub(crate) node: Node,
+    pub(crate) task: Task,
+    pub(crate) correlation_id: String,
 }
 
-impl Question<'_> {
-    pub(crate) async fn answer(&self, state: &State) -> Result<Output, ApiError> {
+impl Question {
+    /// Asks to the end: a caller who goes away meanwhile would leave the answer behind.
+    pub(crate) async fn answer(self, state: &State) -> Result<Output, ApiError> {
+        let state = state.clone();
+        let asked = tokio::spawn(async move { self.to_its_end(&state).await }.in_current_span());
+        asked.await.map_err(|error| ApiError::internal(&error))?
+    }
+
+    async fn to_its_end(&self, state: &State) -> Result<Output, ApiError> {
         let id = self.ask(state).await?;
         let told = self.wait(state, id).await;
         let mut tx = state.write().await?;
@@ -40,12 +48,12 @@ impl Question<'_> {
                 let message = format!("The node {} would not tell: {refusal}.", self.node.name);
                 Err(ApiError::new(ErrorCode::UpstreamError, message))
             }
-            None => Err(silent(self.node)),
+            None => Err(silent(&self.node)),
         }
     }
 
     async fn ask(&self, state: &State) -> Result<Uuid, ApiError> {
-        let (id, instance) = (Uuid::now_v7(), self.instance);
+        let (id, instance) = (Uuid::now_v7(), &self.instance);
         let input = self.task.input().map_err(|error| ApiError::internal(&error))?;
         let new = NewNodeTask {
             id,
@@ -60,11 +68,10 @@ impl Question<'_> {
             wakes: None,
             input: &input,
             sealed: None,
-            correlation_id: self.correlation_id,
+            correlation_id: &self.correlation_id,
             trace_id: None,
         };
         let mut tx = state.write().await?;
-        node_tasks::forget_abandoned(&mut tx, instance.id, new.kind).await?;
         node_tasks::insert(&mut tx, &new).await?;
         tx.commit().await?;
         state.tasks.call(self.node.id);

@@ -367,15 +367,17 @@ pub async fn forget(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<()> {
     Ok(())
 }
 
-/// Questions about an instance whose asker went away without a word.
-pub async fn forget_abandoned(conn: &mut PgConnection, instance: Uuid, kind: &str) -> sqlx::Result<()> {
-    sqlx::query!(
-        "delete from node_tasks
-         where instance_id = $1 and kind = $2 and run_id is null and created_at < engine.now() - interval '5 minutes'",
-        instance,
-        kind
+/// Questions, of these kinds, that nobody waits for any more: the process of their asker died before it could forget them.
+pub async fn forget_abandoned(conn: &mut PgConnection, kinds: &[String], limit: i64) -> sqlx::Result<u64> {
+    let gone = sqlx::query!(
+        "delete from node_tasks where id in (
+             select id from node_tasks
+             where run_id is null and kind = any ($1) and created_at < engine.now() - interval '5 minutes'
+             order by id limit $2 for update)",
+        kinds,
+        limit
     )
     .execute(conn)
     .await?;
-    Ok(())
+    Ok(gone.rows_affected())
 }

@@ -5,13 +5,15 @@ use std::time::Duration;
 use agent::{Docker, Simulated, SimulatedFault};
 use axum::body::Body;
 use axum::http::Request;
-use engine::RunState;
+use engine::{RunState, Start};
 use futures::StreamExt;
 use serde_json::{Value, json};
 use uuid::Uuid;
+use workflows::reconcilers::clean_up::CleanUp;
 
 use super::nodes::watch;
 use crate::http::project;
+use crate::support::agent::RunningAgent;
 use crate::support::docker::{Engine, PORT};
 use crate::support::platform::{Platform, profile};
 
@@ -105,6 +107,60 @@ async fn a_log_is_followed_only_as_long_as_its_reader_may_read_it() {
         tokio::time::timeout(Duration::from_secs(30), async { while lines.next().await.is_some() {} });
     assert!(ended.await.is_ok(), "whoever was removed reads on");
     agent.end().await;
+    platform.end().await;
+}
+
+const NO_QUESTION: &str =
+    "select not exists (select 1 from node_tasks where instance_id = $1 and kind = any ($2))";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_kept_of_a_question_whose_asker_left() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    let id = platform.deployed(allocation, &profile(PORT, 30), 1).await;
+    // The node is away for a moment, so the question lies there when its asker leaves.
+    platform.door.cut(true);
+    let folder = agent.kill().await;
+    let request = Request::get(logs(id, "")).body(Body::empty()).unwrap();
+    let is_asked = "select exists (select 1 from node_tasks where instance_id = $1 and kind = any ($2))";
+    tokio::select! {
+        answer = platform.http.open(request) => panic!("nobody can have answered: {}", answer.status()),
+        () = platform.story.until_true("the node is asked", is_asked, id, &["diag.logs"]) => {}
+    }
+    platform.door.cut(false);
+    let agent = RunningAgent::again(&platform.http, folder, &driver);
+    platform.story.until_true("nothing is kept", NO_QUESTION, id, &["diag.logs"]).await;
+    agent.end().await;
+    platform.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_that_a_process_died_with_goes_by_the_hour_and_no_other_task_does() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    let id = platform.deployed(allocation, &profile(PORT, 30), 1).await;
+    let folder = agent.kill().await;
+    let left = "insert into node_tasks (id, node_id, org_id, project_id, instance_id, kind, idempotency_key, generation, epoch,
+            input, correlation_id, created_at)
+        select gen_random_uuid(), node_id, org_id, project_id, instance_id, left_over.kind, gen_random_uuid()::text, 1, 0, '{}', 'c',
+            engine.now() - left_over.age
+        from node_tasks t, (values ('diag.logs', interval '10 minutes'), ('diag.logs', interval '1 minute'),
+            ('oci.remove', interval '10 minutes')) left_over (kind, age)
+        where t.instance_id = $1 and t.kind = 'oci.launch'";
+    sqlx::query(left).bind(id).execute(&platform.story.pool).await.unwrap();
+    let options = Start { correlation_id: "c-clock".into(), ..Start::default() };
+    let run = platform.story.start_workflow(&CleanUp {}, options).await.unwrap().id;
+    platform.succeeds(run).await;
+    let mut kept = platform.tasks(id).await;
+    kept.sort();
+    assert_eq!(kept, ["diag.health_probe", "diag.logs", "oci.launch", "oci.remove"]);
+    sqlx::query("delete from node_tasks where idempotency_key not like '%/do'")
+        .execute(&platform.story.pool)
+        .await
+        .unwrap();
+    let _ = std::fs::remove_dir_all(folder);
     platform.end().await;
 }
 

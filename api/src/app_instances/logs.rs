@@ -119,9 +119,7 @@ impl Wanted {
         let node = standing(&instance, node)?;
         let task = Task::DiagLogs(ReadLogs { instance_id: id, member, tail: self.tail, since: self.since });
         let correlation_id = caller.context.correlation_id.to_string();
-        let question =
-            Question { instance: &instance, node: &node, task: &task, correlation_id: &correlation_id };
-        match question.answer(state).await? {
+        match (Question { instance, node, task, correlation_id }).answer(state).await? {
             Output::Logs { lines, truncated } => Ok(InstanceLogs { lines, truncated }),
             _ => Err(ApiError::new(ErrorCode::UpstreamError, "The node answered something else.")),
         }

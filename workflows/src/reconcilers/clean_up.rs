@@ -1,6 +1,6 @@
 //! What was kept for a while and is not needed any more goes every hour: first answers to idempotency keys, sessions that
-//! have ended, deliveries whose events are no longer kept, and the history of runs. Whoever writes them takes a few of the
-//! old along; this takes what is left once nobody writes, and tells how much that was.
+//! have ended, deliveries whose events are no longer kept, questions to nodes whose asker died, and the history of runs. Whoever
+//! writes them takes a few of the old along; this takes what is left once nobody writes, and tells how much that was.
 
 use std::time::Duration;
 
@@ -8,10 +8,11 @@ use activities::Env;
 use engine::{
     Activity, Call, Fault, Halt, Missed, OnExhausted, Overlap, PlannedStep, Run, Schedule, Workflow,
 };
+use node_protocol::Task;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sqlx::PgConnection;
-use store::{console_sessions, idempotency, webhook_deliveries};
+use store::{console_sessions, idempotency, node_tasks, webhook_deliveries};
 
 /// An hour that was missed is made up for by the next.
 pub const HOURLY: Schedule =
@@ -32,11 +33,14 @@ struct Gone {
     answers: u64,
     sessions: u64,
     deliveries: u64,
+    /// A run that began under an earlier release counted none.
+    #[serde(default)]
+    questions: u64,
 }
 
 impl Gone {
     fn is_nothing(self) -> bool {
-        self.answers + self.sessions + self.deliveries == 0
+        self.answers + self.sessions + self.deliveries + self.questions == 0
     }
 }
 
@@ -57,24 +61,29 @@ impl Workflow for CleanUp {
             all.answers += gone.answers;
             all.sessions += gone.sessions;
             all.deliveries += gone.deliveries;
+            all.questions += gone.questions;
             if gone.is_nothing() {
                 break;
             }
         }
         let runs = run.step(ClearHistory {}).await?;
-        let Gone { answers, sessions, deliveries } = all;
+        let Gone { answers, sessions, deliveries, questions } = all;
         run.output(&json!({
-            "idempotency_answers": answers, "console_sessions": sessions, "webhook_deliveries": deliveries, "runs": runs,
+            "idempotency_answers": answers, "console_sessions": sessions, "webhook_deliveries": deliveries,
+            "node_questions": questions, "runs": runs,
         }))
         .await
     }
 }
 
 async fn forget_outdated(conn: &mut PgConnection) -> Result<Gone, Fault> {
+    let questions = Task::KINDS.into_iter().filter(|kind| Task::only_looks(kind));
+    let questions: Vec<String> = questions.map(str::to_owned).collect();
     Ok(Gone {
         answers: idempotency::forget_old(conn, BATCH).await?,
         sessions: console_sessions::forget_expired(conn, BATCH).await?,
         deliveries: webhook_deliveries::forget(conn, DELIVERIES_KEPT.as_secs_f64(), BATCH).await?,
+        questions: node_tasks::forget_abandoned(conn, &questions, BATCH).await?,
     })
 }
 
