@@ -60,6 +60,26 @@ async fn how_far_a_pull_is_stands_at_the_step_that_waits_for_it_and_whoever_foll
     platform.end().await;
 }
 
+const IS_TOLD: &str =
+    "select exists (select 1 from node_tasks where run_id = $1 and progress ->> 'phase' = $2[1])";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pull_that_does_not_end_in_time_is_told_as_one_with_how_far_it_came() {
+    let platform = Platform::new().await;
+    let driver = Simulated::new();
+    let (agent, allocation) = platform.node("gpu-1", &driver, 4).await;
+    driver.will(SimulatedFault::HangAfter(120 * MIB, 480 * MIB));
+    let (id, run) = platform.deploy(allocation, &profile(PORT, 30), 1).await;
+    platform.story.until_true("the node pulls", IS_TOLD, run, &["pulling"]).await;
+    platform.story.advance(Duration::from_secs(31 * 60)).await;
+    assert_eq!(platform.story.ends(run).await, RunState::Compensated);
+    let reason = &platform.instance(id).await["status_reason"];
+    assert_eq!(reason["code"], "image_pull_failed", "{reason:#}");
+    assert!(reason["message"].as_str().unwrap().contains("125829120 of 503316480 bytes"), "{reason:#}");
+    agent.end().await;
+    platform.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_launch_of_which_nothing_was_heard_in_time_is_the_nodes_silence() {
     let platform = Platform::new().await;

@@ -4,11 +4,12 @@ use domain::StatusReason;
 use domain::event::Thread;
 use domain::version_status::VersionStatus;
 use engine::Fault;
+use node_protocol::Progress;
 use sqlx::PgConnection;
 use store::app_instances::{self, Why};
 use store::canary_samples::{self, Outcome as Sample};
 use store::runs::{self, RunError};
-use store::{app_instance_heartbeats, app_versions};
+use store::{app_instance_heartbeats, app_versions, node_tasks};
 use uuid::Uuid;
 
 /// What a step noted, or else what the run turned back with. What its tasks came to says less: the undo ends those that were still
@@ -40,7 +41,20 @@ async fn silence(conn: &mut PgConnection, run: Uuid, error: RunError) -> Result<
         let message = "the workload did not send a heartbeat in time".to_owned();
         return Ok(Why { reason: StatusReason::ReadinessTimeout, message });
     }
+    if let Some(Progress { bytes_done, bytes_total, .. }) = pulling(conn, run).await? {
+        let message =
+            format!("the image was not pulled in time: {bytes_done} of {bytes_total} bytes were there");
+        return Ok(Why { reason: StatusReason::ImagePullFailed, message });
+    }
     Ok(Why { reason: StatusReason::NodeUnreachable, message: error.message })
+}
+
+/// How far the run's launch was with its image, where that is what the run asked for last.
+async fn pulling(conn: &mut PgConnection, run: Uuid) -> Result<Option<Progress>, Fault> {
+    let last = node_tasks::of_run(conn, run).await?.into_iter().next();
+    let launch = last.filter(|task| matches!(task.kind.as_str(), "oci.launch" | "compose.launch"));
+    let told = launch.and_then(|task| serde_json::from_value(task.progress?).ok());
+    Ok(told.filter(|told: &Progress| told.bytes_done < told.bytes_total))
 }
 
 /// What is on no list of reasons is told in the run's own words, which hold no secret.
