@@ -5,9 +5,9 @@ mod read;
 mod wellbeing;
 
 pub use read::{
-    Filter, Neighbours, acted_on_since, changing_on_live_nodes, changing_on_lost_nodes, expected_on, find,
-    find_locked, list, neighbours, of, on_allocation, on_lost_nodes, on_node, running_on_lost_nodes,
-    standing_in, unreachable_on_live_nodes, using_version,
+    Filter, Neighbours, changing_on_live_nodes, changing_on_lost_nodes, expected_on, find, find_locked, list,
+    neighbours, of, on_allocation, on_lost_nodes, on_node, running_on_lost_nodes, standing_in,
+    unreachable_on_live_nodes, using_version,
 };
 pub use wellbeing::{Serving, serving_on, tell_whether_it_serves};
 

@@ -1,5 +1,6 @@
 //! What is read of runs outside the engine, which keeps them.
 
+use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -19,5 +20,20 @@ pub async fn error(conn: &mut PgConnection, run: Uuid) -> sqlx::Result<Option<Ru
         run
     )
     .fetch_optional(conn)
+    .await
+}
+
+/// Whether a run that acted on this target has ended since then.
+pub async fn acted_on_since(
+    conn: &mut PgConnection,
+    target: &str,
+    then: Option<DateTime<Utc>>,
+) -> sqlx::Result<bool> {
+    sqlx::query_scalar!(
+        r#"select exists (select from engine.run where target = $1 and finished_at >= $2) as "acted!""#,
+        target,
+        then
+    )
+    .fetch_one(conn)
     .await
 }

@@ -1,6 +1,5 @@
 //! Reading instances: one, a page, and those that stand in the way of something's end.
 
-use chrono::{DateTime, Utc};
 use domain::InstanceStatus;
 use sqlx::{PgConnection, Postgres, QueryBuilder};
 use uuid::Uuid;
@@ -243,20 +242,5 @@ pub async fn changing_on_live_nodes(conn: &mut PgConnection) -> sqlx::Result<Vec
          order by i.id"
     )
     .fetch_all(conn)
-    .await
-}
-
-/// Whether a run that acted on this target has ended since then.
-pub async fn acted_on_since(
-    conn: &mut PgConnection,
-    target: &str,
-    then: Option<DateTime<Utc>>,
-) -> sqlx::Result<bool> {
-    sqlx::query_scalar!(
-        r#"select exists (select from engine.run where target = $1 and finished_at >= $2) as "acted!""#,
-        target,
-        then
-    )
-    .fetch_one(conn)
     .await
 }

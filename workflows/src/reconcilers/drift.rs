@@ -15,7 +15,7 @@ use sqlx::PgConnection;
 use store::app_instance_artifacts::Standing;
 use store::app_instances::AppInstance;
 use store::nodes::{self, Node};
-use store::{Slice, allocations, app_instance_releases, app_instances};
+use store::{Slice, allocations, app_instance_releases, app_instances, runs};
 use tracing::warn;
 use uuid::Uuid;
 
@@ -252,7 +252,7 @@ async fn differs(
     if !compare(instance.id, claim, serving.as_ref(), seen).is_drift() {
         return Ok(None);
     }
-    let outdated = app_instances::acted_on_since(conn, &instance.target(), node.last_seen_at).await?;
+    let outdated = runs::acted_on_since(conn, &instance.target(), node.last_seen_at).await?;
     Ok((!outdated).then_some(claim))
 }
 
