@@ -2,6 +2,7 @@
 
 mod boot;
 mod change;
+mod configs;
 mod create;
 mod credentials;
 mod decommission;

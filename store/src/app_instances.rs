@@ -40,7 +40,10 @@ pub struct AppInstance {
     pub runtime_backend: String,
     pub allocation_id: Option<Uuid>,
     pub placement_intent: Value,
+    /// With the defaults of the version that serves.
     pub config: Value,
+    /// Without them; none where an older release wrote the row.
+    pub asked_config: Option<Value>,
     pub resources: Value,
     pub variant: Option<String>,
     pub packages: Value,
@@ -59,6 +62,11 @@ pub struct AppInstance {
 impl AppInstance {
     pub fn status(&self) -> sqlx::Result<InstanceStatus> {
         parsed(&self.status)
+    }
+
+    /// What another version has to take, and adds its own defaults to.
+    pub fn config_to_keep(&self) -> &Value {
+        self.asked_config.as_ref().unwrap_or(&self.config)
     }
 
     pub fn reason(&self) -> sqlx::Result<Option<StatusReason>> {
@@ -80,6 +88,7 @@ pub struct NewAppInstance<'a> {
     pub allocation_id: Option<Uuid>,
     pub placement_intent: &'a Value,
     pub config: &'a Value,
+    pub asked_config: &'a Value,
     pub resources: &'a Value,
     pub variant: Option<&'a str>,
     pub packages: &'a Value,
@@ -92,8 +101,8 @@ pub async fn insert(conn: &mut PgConnection, new: &NewAppInstance<'_>) -> sqlx::
     sqlx::query!(
         "insert into app_instances (id, org_id, project_id, app_slug, version, display_name, operating_mode,
                 control_plane_scope, runtime_backend, allocation_id, placement_intent, config, resources, variant, packages,
-                credentials, correlation_id, created_by)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)",
+                credentials, correlation_id, created_by, asked_config)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)",
         new.id,
         new.org_id,
         new.project_id,
@@ -111,7 +120,8 @@ pub async fn insert(conn: &mut PgConnection, new: &NewAppInstance<'_>) -> sqlx::
         new.packages,
         new.credentials,
         new.correlation_id,
-        new.created_by
+        new.created_by,
+        new.asked_config
     )
     .execute(conn)
     .await?;
@@ -219,11 +229,12 @@ pub async fn set_target(conn: &mut PgConnection, id: Uuid, version: Option<&str>
     Ok(())
 }
 
-/// The target serves from now on, and what served before is where a rollback goes.
+/// The target serves from now on, and what served before is where a rollback goes. Where nobody wrote down what was asked for,
+/// it is what there was before the target added its defaults.
 pub async fn switch(conn: &mut PgConnection, id: Uuid, release: &Release) -> sqlx::Result<()> {
     sqlx::query!(
         "update app_instances set previous_version = version, version = $2, target_version = null, config = $3,
-                resources = $4, updated_at = engine.now()
+                asked_config = coalesce(asked_config, config), resources = $4, updated_at = engine.now()
          where id = $1",
         id,
         release.version,

@@ -60,6 +60,7 @@ impl Office {
             allocation_id: Some(self.allocation),
             placement_intent: &json!({}),
             config: &json!({}),
+            asked_config: &json!({}),
             resources: &json!({ "gpu_count": 2, "cpu_cores": 1, "memory_gib": 1, "host_port": null }),
             variant: None,
             packages: &json!([]),

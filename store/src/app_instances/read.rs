@@ -51,7 +51,7 @@ pub async fn of(conn: &mut PgConnection, ids: &[Uuid]) -> sqlx::Result<Vec<AppIn
         AppInstance,
         "select id, org_id, project_id, app_slug, version, target_version, previous_version, display_name, status, status_reason,
                 status_message, failed_during, generation, operating_mode, control_plane_scope, runtime_backend, allocation_id,
-                placement_intent, config, resources, variant, packages, credentials, operator_service_account_id, endpoints,
+                placement_intent, config, asked_config, resources, variant, packages, credentials, operator_service_account_id, endpoints,
                 last_operation, correlation_id, created_by, created_at, updated_at, activated_at, decommissioned_at
          from app_instances where id = any($1) order by id",
         ids
@@ -70,7 +70,7 @@ pub async fn find_locked(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Opti
         AppInstance,
         "select id, org_id, project_id, app_slug, version, target_version, previous_version, display_name, status, status_reason,
                 status_message, failed_during, generation, operating_mode, control_plane_scope, runtime_backend, allocation_id,
-                placement_intent, config, resources, variant, packages, credentials, operator_service_account_id, endpoints,
+                placement_intent, config, asked_config, resources, variant, packages, credentials, operator_service_account_id, endpoints,
                 last_operation, correlation_id, created_by, created_at, updated_at, activated_at, decommissioned_at
          from app_instances where id = $1 for update",
         id

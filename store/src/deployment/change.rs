@@ -106,7 +106,7 @@ async fn previous(
     Ok(Some((images, release)))
 }
 
-/// The instance's own values, as far as the version takes them.
+/// What was asked for the instance, as far as the version takes it, with the version's own defaults.
 async fn fresh(
     conn: &mut PgConnection,
     instance: &AppInstance,
@@ -116,7 +116,7 @@ async fn fresh(
     to: &To,
 ) -> Result<(Vec<UsedArtifact>, Release), Refused> {
     let declared = &admitted.manifest.version;
-    let problems = declared.config_problems(&instance.config);
+    let problems = declared.config_problems(instance.config_to_keep());
     if !problems.is_empty() {
         let told = |one: domain::manifest::Problem| {
             let message = format!("the instance's config{} {}", one.pointer, one.message);
@@ -136,7 +136,7 @@ async fn fresh(
         version: version.version.clone(),
         generation: instance.generation,
         profile: json!(declared.runtime_profile),
-        config: declared.effective_config(&instance.config),
+        config: declared.effective_config(instance.config_to_keep()),
         resources: json!(nearest(declared, grant)),
         ports: json!({}),
         gpus: Vec::new(),

@@ -33,6 +33,13 @@ pub struct Wish {
     pub credentials: BTreeMap<String, Uuid>,
 }
 
+impl Wish {
+    /// Who says nothing asks for nothing.
+    pub(super) fn config(&self) -> Value {
+        self.config.clone().unwrap_or_else(|| json!({}))
+    }
+}
+
 /// What the instance would be.
 #[derive(Clone, Debug)]
 pub struct Decision {
@@ -70,7 +77,7 @@ pub async fn decide(
         artifact_id: wish.artifact_id,
     };
     let images = images::choose(conn, version, declared, which, purpose).await?;
-    let config = declared.effective_config(wish.config.as_ref().unwrap_or(&json!({})));
+    let config = declared.effective_config(&wish.config());
     let release = Release {
         version: version.version.clone(),
         generation: 1,
@@ -103,7 +110,7 @@ fn values(declared: &Version, wish: &Wish, unbound: Vec<(String, String)>) -> Re
     let mut below = |pointer: &str, problems: Vec<Problem>| {
         wrong.extend(problems.into_iter().map(|one| (format!("{pointer}{}", one.pointer), one.message)));
     };
-    below("/config", declared.config_problems(wish.config.as_ref().unwrap_or(&json!({}))));
+    below("/config", declared.config_problems(&wish.config()));
     if let Some(intent) = &wish.placement_intent {
         below("/placement_intent", declared.placement_problems(intent));
     }
@@ -127,7 +134,7 @@ fn values(declared: &Version, wish: &Wish, unbound: Vec<(String, String)>) -> Re
 
 /// A stack is rendered when it is launched; what cannot be is told now.
 fn renderable(declared: &Version, wish: &Wish, grant: Grant) -> Result<Grant, Refused> {
-    let config = declared.effective_config(wish.config.as_ref().unwrap_or(&json!({})));
+    let config = declared.effective_config(&wish.config());
     let problem = declared.runtime_profile.as_ref();
     match problem.and_then(|profile| compose::problem(profile, &config, grant)) {
         None => Ok(grant),

@@ -44,6 +44,7 @@ pub async fn write(
         allocation_id: Some(decision.allocation_id),
         placement_intent: &decision.placement_intent,
         config: &decision.release.config,
+        asked_config: &wish.config(),
         resources: &decision.release.resources,
         variant: wish.variant.as_deref(),
         packages: &json!(wish.packages),

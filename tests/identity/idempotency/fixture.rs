@@ -327,6 +327,7 @@ impl<'a> Fixtures<'a> {
             allocation_id: Some(allocation),
             placement_intent: &nothing,
             config: &nothing,
+            asked_config: &nothing,
             resources: &json!({ "gpu_count": 0, "cpu_cores": 1, "memory_gib": 1, "host_port": null }),
             variant: None,
             packages: &nothing,

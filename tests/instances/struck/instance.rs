@@ -189,6 +189,7 @@ async fn reset(pool: &PgPool, status: &str, serves: bool) {
         allocation_id: Some(ALLOCATION),
         placement_intent: &json!({}),
         config: &json!({}),
+        asked_config: &json!({}),
         resources: &resources,
         variant: None,
         packages: &json!([]),
