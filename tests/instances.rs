@@ -9,6 +9,7 @@ mod decommission;
 mod deploy;
 mod drift;
 mod entitled;
+mod forewarned;
 mod gpus;
 mod health;
 mod jupyterlab;

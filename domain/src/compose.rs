@@ -82,16 +82,16 @@ pub struct Unrenderable {
     pub message: String,
 }
 
-/// The registry of renderers: one line each.
-pub fn render(renderer: Renderer, facts: &Facts<'_>) -> Result<Stack, Unrenderable> {
+/// The registry of renderers: one line each. Without a stack, everything that it cannot be made for.
+pub fn render(renderer: Renderer, facts: &Facts<'_>) -> Result<Stack, Vec<Unrenderable>> {
     match renderer {
         Renderer::VllmOpenai => vllm_openai::render(facts),
     }
 }
 
-/// What is wrong with a launch, before anything is resolved for it.
-pub fn problem(profile: &RuntimeProfile, config: &Value, grant: Grant) -> Option<Unrenderable> {
-    let renderer = profile.renderer?;
+/// All that is wrong with a launch, before anything is resolved for it.
+pub fn problems(profile: &RuntimeProfile, config: &Value, grant: Grant) -> Vec<Unrenderable> {
+    let Some(renderer) = profile.renderer else { return Vec::new() };
     let images = parts(profile).into_iter().map(|part| (part.artifact, String::new())).collect();
     let (instance_id, ports) = (Uuid::nil(), BTreeMap::new());
     let facts = Facts {
@@ -104,7 +104,7 @@ pub fn problem(profile: &RuntimeProfile, config: &Value, grant: Grant) -> Option
         ports: &ports,
         gpus: &[],
     };
-    render(renderer, &facts).err()
+    render(renderer, &facts).err().unwrap_or_default()
 }
 
 /// What the stack is called whose manifest declares no topology.

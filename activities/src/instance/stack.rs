@@ -55,8 +55,10 @@ pub(super) fn launch(
         ports: &launch.placement.ports,
         gpus: resolved.gpus,
     };
-    let stack = compose::render(renderer, &facts);
-    let stack = stack.map_err(|why| Fault::terminal("not_renderable", why.to_string()))?;
+    let stack = compose::render(renderer, &facts).map_err(|found| {
+        let told: Vec<String> = found.iter().map(ToString::to_string).collect();
+        Fault::terminal("not_renderable", told.join("; "))
+    })?;
     let mut given = resolved.given.to_vec();
     // The node's relay says this one.
     given.push("GPUAAS_BASE_URL".to_owned());

@@ -22,7 +22,7 @@ fn profile(manifest: &Manifest) -> RuntimeProfile {
 }
 
 /// The file for a launch of the manifest, or why there is none.
-fn rendered(manifest: &Manifest, config: &Value, grant: Grant) -> Result<Value, Unrenderable> {
+fn rendered(manifest: &Manifest, config: &Value, grant: Grant) -> Result<Value, Vec<Unrenderable>> {
     let profile = profile(manifest);
     let config = manifest.version.effective_config(config);
     let name = |artifact: &str| {
@@ -132,17 +132,20 @@ fn no_service_may_do_more_than_it_must() {
     }
 }
 
+fn pointers(found: &[Unrenderable]) -> Vec<&str> {
+    found.iter().map(|one| one.pointer.as_str()).collect()
+}
+
 #[test]
 fn what_cannot_be_run_is_told_with_its_field() {
     for path in ["/models/weights", "/models/weights/", "/models/weights/q4.gguf"] {
         let weights = rendered(&read(VLLM), &json!({ "model": path }), GRANT).unwrap_err();
-        assert_eq!(weights.pointer, "/config/model", "{path}");
+        assert_eq!(pointers(&weights), ["/config/model"], "{path}");
     }
     assert!(rendered(&read(VLLM), &json!({ "model": "/models/weights-2" }), GRANT).is_ok(), "another folder");
-    let small = Grant { cpu_cores: 1, ..GRANT };
-    assert_eq!(rendered(&read(HELPED), &json!({}), small).unwrap_err().pointer, "/resources/cpu_cores");
-    let small = Grant { memory_gib: 1, ..GRANT };
-    assert_eq!(rendered(&read(HELPED), &json!({}), small).unwrap_err().pointer, "/resources/memory_gib");
+    let small = Grant { cpu_cores: 1, memory_gib: 1, ..GRANT };
+    let small = rendered(&read(HELPED), &json!({}), small).unwrap_err();
+    assert_eq!(pointers(&small), ["/resources/cpu_cores", "/resources/memory_gib"], "both at once");
 }
 
 #[test]

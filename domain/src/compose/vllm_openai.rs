@@ -12,22 +12,26 @@ const HELPER_GIB: u32 = 1;
 /// The largest part of its memory that a server's processes share.
 const MOST_SHARED_GIB: u32 = 16;
 
-pub(super) fn render(facts: &Facts<'_>) -> Result<Stack, Unrenderable> {
+pub(super) fn render(facts: &Facts<'_>) -> Result<Stack, Vec<Unrenderable>> {
     let parts = parts(facts.profile);
     let server = parts.iter().position(|part| part.gpu).unwrap_or_default();
+    let mut found = Vec::new();
     if parts.iter().filter(|part| part.gpu).count() > 1 {
-        return Err(wrong("/version", "its renderer gives GPUs to one service only"));
+        found.push(wrong("/version", "its renderer gives GPUs to one service only"));
     }
     let helpers = u32::try_from(parts.len() - 1).unwrap_or(u32::MAX);
-    let left =
-        |whole: u32, each: u32| whole.checked_sub(each.saturating_mul(helpers)).filter(|left| *left > 0);
-    let cores = left(facts.grant.cpu_cores, HELPER_CORES);
-    let cores = cores.ok_or_else(|| wrong("/resources/cpu_cores", "leaves nothing for the server"))?;
-    let memory = left(facts.grant.memory_gib, HELPER_GIB);
-    let memory = memory.ok_or_else(|| wrong("/resources/memory_gib", "leaves nothing for the server"))?;
+    let mut left = |name: &str, whole: u32, each: u32| {
+        let left = whole.saturating_sub(each.saturating_mul(helpers));
+        if left == 0 {
+            found.push(wrong(&format!("/resources/{name}"), "leaves nothing for the server"));
+        }
+        left
+    };
+    let cores = left("cpu_cores", facts.grant.cpu_cores, HELPER_CORES);
+    let memory = left("memory_gib", facts.grant.memory_gib, HELPER_GIB);
     let mut services = Vec::new();
     for (place, part) in parts.iter().enumerate() {
-        let mut service = service(facts, part)?;
+        let mut service = service(facts, part, &mut found);
         (service.cpu_cores, service.memory_gib) = (HELPER_CORES, HELPER_GIB);
         if place == server {
             (service.gpu_count, service.gpus) = (facts.grant.gpu_count, facts.gpus.to_vec());
@@ -37,18 +41,22 @@ pub(super) fn render(facts: &Facts<'_>) -> Result<Stack, Unrenderable> {
         }
         services.push(service);
     }
+    if !found.is_empty() {
+        return Err(found);
+    }
     Ok(Stack { instance_id: facts.instance_id, generation: facts.generation, services })
 }
 
 /// What every part has: its image, its ports and its folders.
-fn service(facts: &Facts<'_>, part: &Part) -> Result<Service, Unrenderable> {
+fn service(facts: &Facts<'_>, part: &Part, found: &mut Vec<Unrenderable>) -> Service {
     let image = facts.images.get(&part.artifact);
-    let image =
-        image.ok_or_else(|| wrong("/version", &format!("no image `{}` was resolved", part.artifact)))?;
-    Ok(Service {
+    if image.is_none() {
+        found.push(wrong("/version", &format!("no image `{}` was resolved", part.artifact)));
+    }
+    Service {
         name: part.name.clone(),
         artifact: part.artifact.clone(),
-        image: image.clone(),
+        image: image.cloned().unwrap_or_default(),
         command: None,
         env: BTreeMap::new(),
         ports: published(facts, part),
@@ -57,9 +65,9 @@ fn service(facts: &Facts<'_>, part: &Part) -> Result<Service, Unrenderable> {
         cpu_cores: 0,
         memory_gib: 0,
         shared_memory_gib: None,
-        scratch: scratch(facts, part)?,
+        scratch: scratch(facts, part, found),
         read_only_root: facts.profile.read_only_root,
-    })
+    }
 }
 
 /// The server gets what the profile and the config say, and listens where the platform expects it.
@@ -110,29 +118,24 @@ fn published(facts: &Facts<'_>, part: &Part) -> Vec<Published> {
 }
 
 /// Folders without an artifact. The bytes of one do not come to nodes yet: it is left out, unless the config counts on it.
-fn scratch(facts: &Facts<'_>, part: &Part) -> Result<Vec<String>, Unrenderable> {
+fn scratch(facts: &Facts<'_>, part: &Part, found: &mut Vec<Unrenderable>) -> Vec<String> {
     let mounts = facts.profile.topology.iter().flat_map(|topology| &topology.mounts);
     let mut folders = Vec::new();
     for mount in mounts.filter(|mount| mount.service == part.name) {
         match &mount.artifact {
             None => folders.push(mount.path.clone()),
-            Some(artifact) => unused(facts, mount, artifact)?,
+            Some(artifact) => found.extend(counting_on(facts, mount, artifact)),
         }
     }
-    Ok(folders)
+    folders
 }
 
-fn unused(facts: &Facts<'_>, mount: &Mount, artifact: &str) -> Result<(), Unrenderable> {
+fn counting_on(facts: &Facts<'_>, mount: &Mount, artifact: &str) -> Vec<Unrenderable> {
     let fields = facts.config.as_object().into_iter().flatten();
-    let mut counting =
+    let counting =
         fields.filter(|(_, value)| value.as_str().is_some_and(|text| is_within(text, &mount.path)));
-    match counting.next() {
-        None => Ok(()),
-        Some((name, _)) => Err(wrong(
-            &format!("/config/{name}"),
-            &format!("counts on the artifact `{artifact}`, and blobs are not brought to nodes yet"),
-        )),
-    }
+    let message = format!("counts on the artifact `{artifact}`, and blobs are not brought to nodes yet");
+    counting.map(|(name, _)| wrong(&format!("/config/{name}"), &message)).collect()
 }
 
 /// Whether the text names the folder, or something in it.

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use domain::ErrorCode::{PlacementUnsatisfiable, StateConflict, VersionNotFound};
-use domain::manifest::{RuntimeProfile, Version};
+use domain::compose;
+use domain::manifest::{Problem, RuntimeProfile, Version};
 use domain::placement::{self, Candidate, Grant, Row, Strategy, Wanted};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
@@ -116,14 +117,10 @@ async fn fresh(
     to: &To,
 ) -> Result<(Vec<UsedArtifact>, Release), Refused> {
     let declared = &admitted.manifest.version;
-    let problems = declared.config_problems(instance.config_to_keep());
-    if !problems.is_empty() {
-        let told = |one: domain::manifest::Problem| {
-            let message = format!("the instance's config{} {}", one.pointer, one.message);
-            ("/target_version".to_owned(), message)
-        };
-        return Err(Refused::Invalid(problems.into_iter().map(told).collect()));
-    }
+    let grant: Grant = serde_json::from_value(instance.resources.clone()).map_err(unreadable)?;
+    let grant = nearest(declared, grant);
+    let config = declared.effective_config(instance.config_to_keep());
+    takes(declared, instance, &config, grant)?;
     let known = |variant: &&str| declared.variants().contains(variant);
     let which = Which {
         accelerator,
@@ -131,17 +128,39 @@ async fn fresh(
         artifact_id: to.artifact_id,
     };
     let images = images::choose(conn, version, declared, which, to.purpose).await?;
-    let grant: Grant = serde_json::from_value(instance.resources.clone()).map_err(unreadable)?;
     let release = Release {
         version: version.version.clone(),
         generation: instance.generation,
         profile: json!(declared.runtime_profile),
-        config: declared.effective_config(instance.config_to_keep()),
-        resources: json!(nearest(declared, grant)),
+        config,
+        resources: json!(grant),
         ports: json!({}),
         gpus: Vec::new(),
     };
     Ok((images, release))
+}
+
+/// Whether the version takes all that the instance was asked for with, and a stack can be rendered of it; or else everything
+/// that stands in the way.
+fn takes(declared: &Version, instance: &AppInstance, config: &Value, grant: Grant) -> Result<(), Refused> {
+    let packages: Vec<String> = serde_json::from_value(instance.packages.clone()).map_err(unreadable)?;
+    let mut wrong: Vec<String> = Vec::new();
+    let mut say = |what: &str, problems: Vec<Problem>| {
+        wrong.extend(problems.iter().map(|one| format!("{what}{} {}", one.pointer, one.message)));
+    };
+    say("config", declared.config_problems(instance.config_to_keep()));
+    say("list of packages", declared.package_problems(&packages));
+    if let Some(profile) = &declared.runtime_profile {
+        let found = compose::problems(profile, config, grant);
+        wrong.extend(
+            found.iter().map(|one| format!("{} {}", one.pointer.trim_start_matches('/'), one.message)),
+        );
+    }
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    let told = |one: String| ("/target_version".to_owned(), format!("the instance's {one}"));
+    Err(Refused::Invalid(wrong.into_iter().map(told).collect()))
 }
 
 /// What it has, moved into the bounds of the version.

@@ -135,11 +135,12 @@ fn values(declared: &Version, wish: &Wish, unbound: Vec<(String, String)>) -> Re
 /// A stack is rendered when it is launched; what cannot be is told now.
 fn renderable(declared: &Version, wish: &Wish, grant: Grant) -> Result<Grant, Refused> {
     let config = declared.effective_config(&wish.config());
-    let problem = declared.runtime_profile.as_ref();
-    match problem.and_then(|profile| compose::problem(profile, &config, grant)) {
-        None => Ok(grant),
-        Some(problem) => Err(Refused::Invalid(vec![(problem.pointer, problem.message)])),
+    let profile = declared.runtime_profile.as_ref();
+    let found = profile.map(|profile| compose::problems(profile, &config, grant)).unwrap_or_default();
+    if found.is_empty() {
+        return Ok(grant);
     }
+    Err(Refused::Invalid(found.into_iter().map(|one| (one.pointer, one.message)).collect()))
 }
 
 /// Where it goes, as it was asked for or else as it was decided; the version's schema holds for both.

@@ -330,7 +330,7 @@ impl<'a> Fixtures<'a> {
             asked_config: &nothing,
             resources: &json!({ "gpu_count": 0, "cpu_cores": 1, "memory_gib": 1, "host_port": null }),
             variant: None,
-            packages: &nothing,
+            packages: &json!([]),
             credentials: &nothing,
             correlation_id: "c-fixture",
             created_by: Uuid::nil(),
