@@ -1,6 +1,7 @@
 //! One handler for every registered lifecycle action: find the resource and hold it still, see that its state allows the
 //! action, start the run in the same transaction, answer `202` with the run.
 
+use std::future::ready;
 use std::time::Duration;
 
 use api_types::{RunStatus, WorkflowHandle};
@@ -57,6 +58,14 @@ pub(crate) trait Resource: Subject {
     ) -> impl Future<Output = Result<Self::Shown, ApiError>> + Send;
 
     fn accepted(shown: Self::Shown, workflow: WorkflowHandle) -> Self::Accepted;
+
+    /// The verbs of what may be asked of it now, as it is shown and as a refusal names them.
+    fn offered(
+        &self,
+        _: &mut PgConnection,
+    ) -> impl Future<Output = Result<Vec<&'static str>, ApiError>> + Send {
+        ready(Ok(allowed_actions(self)))
+    }
 }
 
 /// The routes of every registered action on `R`.
@@ -190,7 +199,7 @@ async fn in_the_way<A: Action<Subject: Resource>>(
 ) -> Result<ApiError, ApiError> {
     let newest = runs(conn, &about(subject)).await?.pop();
     let Some(holder) = newest.filter(|run| !run.state.is_terminal()) else {
-        return Ok(illegal::<A>(subject));
+        return illegal::<A>(conn, subject).await;
     };
     Ok(ApiError::plain(ErrorCode::OperationInProgress)
         .with("workflow_id", json!(holder.id))
@@ -202,12 +211,15 @@ async fn handle(conn: &mut PgConnection, scope: Scope, run: Uuid) -> Result<Work
     Ok(present::handle_of(&present::run(find(conn, scope, run).await?), scope))
 }
 
-fn illegal<A: Action<Subject: Resource>>(subject: &A::Subject) -> ApiError {
+async fn illegal<A: Action<Subject: Resource>>(
+    conn: &mut PgConnection,
+    subject: &A::Subject,
+) -> Result<ApiError, ApiError> {
     let message =
         format!("{} is not possible while the {} is {}.", A::VERB, A::Subject::KIND, subject.state());
-    ApiError::new(ErrorCode::StateConflict, message)
+    Ok(ApiError::new(ErrorCode::StateConflict, message)
         .with("state", subject.state())
-        .with("allowed_actions", json!(allowed_actions(subject)))
+        .with("allowed_actions", json!(subject.offered(conn).await?)))
 }
 
 fn requester(caller: &Caller, reason: Option<String>) -> Requester {

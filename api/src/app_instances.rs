@@ -91,7 +91,7 @@ async fn seen(
         artifact_id: one.artifact_id,
         digest: one.digest,
     });
-    let allowed_actions = offered(conn, &row, lost.contains(&row.id)).await?;
+    let offered = offered(conn, &row, lost.contains(&row.id)).await?;
     let (status, reason) = (row.status()?, row.reason()?);
     // What failed before it served has nothing that could come back by itself.
     let waits_for_a_person = status == InstanceStatus::Failed && !serves;
@@ -121,7 +121,7 @@ async fn seen(
         artifacts: artifacts.collect(),
         operator_service_account_id: row.operator_service_account_id,
         last_operation: row.last_operation,
-        allowed_actions,
+        allowed_actions: offered.into_iter().map(str::to_owned).collect(),
         correlation_id: row.correlation_id,
         created_at: row.created_at,
         activated_at: row.activated_at,
@@ -139,14 +139,14 @@ async fn offered(
     conn: &mut PgConnection,
     row: &table::AppInstance,
     lost: bool,
-) -> Result<Vec<String>, ApiError> {
+) -> Result<Vec<&'static str>, ApiError> {
     let mut legal = if lost { allowed_out_of_reach(row) } else { allowed_actions(row) };
     if legal.iter().any(|verb| BLOCKED.contains(verb))
         && !entitlements::is_enabled(conn, row.project_id, &row.app_slug).await?
     {
         legal.retain(|verb| !BLOCKED.contains(verb));
     }
-    Ok(legal.into_iter().map(str::to_owned).collect())
+    Ok(legal)
 }
 
 /// A word that only a newer release knows.

@@ -66,7 +66,7 @@ impl Problems {
 
 fn shown(row: AppArtifact) -> Result<Artifact, ApiError> {
     let (lifecycle_state, trust_state) = (row.lifecycle()?, row.trust()?);
-    let allowed_actions = allowed(&row, trust_state);
+    let allowed_actions = offered(&row, trust_state).into_iter().map(str::to_owned).collect();
     let is_blob = row.artifact_kind == ArtifactKind::Blob.as_str();
     let artifact_kind = if is_blob { ArtifactKind::Blob } else { ArtifactKind::Oci };
     Ok(Artifact {
@@ -102,11 +102,11 @@ fn shown(row: AppArtifact) -> Result<Artifact, ApiError> {
 }
 
 /// What the register of actions offers, and what is asked of trust. What is revoked goes nowhere but out.
-fn allowed(artifact: &AppArtifact, trust: Trust) -> Vec<String> {
+fn offered(artifact: &AppArtifact, trust: Trust) -> Vec<&'static str> {
     let revoked = trust == Trust::Revoked;
-    let of_trust: &[&str] = if revoked { &[] } else { &["verify", "revoke"] };
+    let of_trust: &[&'static str] = if revoked { &[] } else { &["verify", "revoke"] };
     let of_life = allowed_actions(artifact).into_iter().filter(|act| !revoked || *act != "promote");
-    of_trust.iter().copied().chain(of_life).map(str::to_owned).collect()
+    of_trust.iter().copied().chain(of_life).collect()
 }
 
 /// What subscribers hear of an artifact.

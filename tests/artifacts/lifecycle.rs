@@ -115,6 +115,10 @@ async fn a_deprecated_artifact_goes_on_and_takes_nothing_new() {
         (&refused["code"], &refused["details"]["state"]),
         (&json!("state_conflict"), &json!("deprecated"))
     );
+    assert_eq!(
+        refused["details"]["allowed_actions"], shown["allowed_actions"],
+        "no refusal offers anything else"
+    );
     assert_eq!(yard.events().await, ["apps.artifact.published", "apps.artifact.deprecated"]);
     yard.end().await;
 }

@@ -45,6 +45,9 @@ async fn without_an_entitlement_nothing_begins_and_everything_may_end() {
         let refused = operator.post(&project(&format!("/app-instances/{id}/{verb}")), body).await.with(403);
         assert_eq!(refused["code"], "entitlement_required", "{verb}: {refused:#}");
     }
+    let path = project(&format!("/app-instances/{failed}/upgrade"));
+    let refused = operator.post(&path, json!({ "target_version": second })).await.with(409);
+    assert_eq!(refused["details"]["allowed_actions"], json!(["decommission"]), "no refusal offers more");
     assert_eq!(platform.instance(id).await["status"], "running", "what runs goes on");
     for id in [id, failed] {
         assert_eq!(platform.decommission(id).await["status"], "decommissioned");

@@ -379,6 +379,10 @@ async fn a_retry_waits_for_a_node_that_is_away_and_what_ran_there_is_taken_back(
         (&refused["code"], &details["state"], &details["allowed_actions"]),
         (&json!("state_conflict"), &json!("failed"), &json!(["decommission"]))
     );
+    let path = project(&format!("/app-instances/{id}/upgrade"));
+    let elsewhere = json!({ "target_version": shown["version"] });
+    let refused = platform.http.acting("operator").post(&path, elsewhere).await.with(409);
+    assert_eq!(refused["details"]["allowed_actions"], json!(["decommission"]), "{refused:#}");
     let leaks = platform.http.get(&admin("/resource-ledger/leaks")).await.with(200);
     assert_eq!(leaks["items"], json!([]), "it has it again when its node returns");
     node.beats(2, runs(id, 1)).await.with(200);

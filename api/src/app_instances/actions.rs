@@ -5,7 +5,7 @@ use domain::ErrorCode;
 use sqlx::PgConnection;
 use store::app_instances as table;
 
-use super::{own, shown};
+use super::{offered, out_of_reach, own, shown};
 use crate::action::Resource;
 use crate::caller::Caller;
 use crate::error::ApiError;
@@ -31,6 +31,11 @@ impl Resource for table::AppInstance {
 
     async fn shown(&self, conn: &mut PgConnection, _: &Caller) -> Result<AppInstance, ApiError> {
         shown(conn, self.clone()).await
+    }
+
+    async fn offered(&self, conn: &mut PgConnection) -> Result<Vec<&'static str>, ApiError> {
+        let lost = out_of_reach(conn, std::slice::from_ref(self)).await?;
+        offered(conn, self, lost.contains(&self.id)).await
     }
 
     fn accepted(instance: AppInstance, workflow: WorkflowHandle) -> AppInstanceWithRun {

@@ -5,7 +5,7 @@ use domain::ErrorCode;
 use sqlx::PgConnection;
 use store::app_artifacts::{self, AppArtifact};
 
-use super::shown;
+use super::{offered, shown};
 use crate::action::Resource;
 use crate::caller::Caller;
 use crate::error::ApiError;
@@ -31,6 +31,10 @@ impl Resource for AppArtifact {
 
     async fn shown(&self, _: &mut PgConnection, _: &Caller) -> Result<Artifact, ApiError> {
         shown(self.clone())
+    }
+
+    async fn offered(&self, _: &mut PgConnection) -> Result<Vec<&'static str>, ApiError> {
+        Ok(offered(self, self.trust()?))
     }
 
     fn accepted(artifact: Artifact, workflow: WorkflowHandle) -> ArtifactAccepted {

@@ -15,7 +15,7 @@ use store::app_artifacts::{self, AppArtifact};
 use store::trust_demands;
 use uuid::Uuid;
 
-use super::{place, shown, tell};
+use super::{offered, place, shown, tell};
 use crate::body;
 use crate::caller::Caller;
 use crate::endpoint::Endpoint;
@@ -119,7 +119,7 @@ async fn keep(
     if from == Trust::Revoked {
         return Err(ApiError::new(ErrorCode::StateConflict, "The artifact is revoked, for good.")
             .with("state", from.as_str())
-            .with("allowed_actions", serde_json::json!([])));
+            .with("allowed_actions", serde_json::json!(offered(&before, from))));
     }
     let found = serde_json::to_value(evidence).map_err(|error| ApiError::internal(&error))?;
     let (signature, provenance) = (change.body.signature.as_deref(), change.body.provenance.as_deref());
