@@ -148,3 +148,33 @@ async fn a_port_that_was_asked_for_is_the_first_ones_and_nobody_elses() {
     agent.end().await;
     platform.end().await;
 }
+
+/// Allocations that were given back long ago, before those that are there now.
+async fn given_back(platform: &Platform, like: Uuid, count: i32) {
+    let all = "insert into allocations (id, org_id, project_id, node_id, capacity_shape, sku, gpu_count, gpus, cpu_cores,
+                   memory_gib, status, created_by, correlation_id)
+               select ('00000000-0000-7000-8000-' || lpad(number::text, 12, '0'))::uuid, org_id, project_id, node_id,
+                   capacity_shape, sku, 0, '{}', cpu_cores, memory_gib, 'released', created_by, correlation_id
+               from allocations, generate_series(1, $2) number where id = $1";
+    sqlx::query(all).bind(like).bind(count).execute(&platform.story.pool).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn however_much_a_project_gave_back_it_deploys_on_what_it_has() {
+    let platform = Platform::new().await;
+    let (agent, leaving) = platform.node("gpu-1", &Simulated::new(), 1).await;
+    let number = platform.version(&profile(PORT, 30)).await;
+    given_back(&platform, leaving, 1000).await;
+    let leaves = "update allocations set status = 'release_failed' where id = $1";
+    sqlx::query(leaves).bind(leaving).execute(&platform.story.pool).await.unwrap();
+    let refused = platform.create(asking(&number)).await.with(422);
+    let matrix = refused["details"]["matrix"].as_array().unwrap();
+    assert_eq!((matrix.len(), broken(&refused)), (1, vec!["allocation_status"]), "{refused:#}");
+    assert_eq!(matrix[0]["allocation_id"], json!(leaving));
+    let stays = "update allocations set status = 'active' where id = $1";
+    sqlx::query(stays).bind(leaving).execute(&platform.story.pool).await.unwrap();
+    let made = platform.create(asking(&number)).await.with(202);
+    platform.succeeds(id_of(&made["workflow"])).await;
+    agent.end().await;
+    platform.end().await;
+}

@@ -1,7 +1,7 @@
 //! The allocations of a project as candidates for an instance. Lock an allocation first where the answer must hold.
 
-use domain::NodeStatus;
 use domain::placement::{Amounts, Candidate};
+use domain::{AllocationStatus, NodeStatus};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -9,7 +9,7 @@ use crate::allocations::{self, Allocation, Filter};
 use crate::resource_ledger::{self as ledger, Kind};
 use crate::{Slice, app_instances, nodes};
 
-/// More than any project has; the rest would not be read by anybody.
+/// More than any project has at a time; the rest would not be read by anybody.
 const MOST: i64 = 1000;
 
 /// Everything the project has and has not given back, by id.
@@ -18,10 +18,11 @@ pub(super) async fn of_project(
     project: Uuid,
     port: Option<u16>,
 ) -> sqlx::Result<Vec<Candidate>> {
-    let filter = Filter { project: Some(project), ..Filter::default() };
+    let kept = AllocationStatus::ALL.into_iter().filter(|status| *status != AllocationStatus::Released);
+    let filter = Filter { project: Some(project), status: kept.collect(), ..Filter::default() };
     let all = allocations::list(conn, &filter, Slice { after: None, limit: MOST }).await?;
     let mut candidates = Vec::new();
-    for allocation in all.iter().filter(|allocation| allocation.status != "released") {
+    for allocation in &all {
         candidates.push(candidate(conn, allocation, port, None).await?);
     }
     Ok(candidates)
