@@ -18,6 +18,7 @@ mod logs;
 mod nodes;
 mod outages;
 mod places;
+mod plans;
 mod progress;
 mod promises;
 mod reads;

@@ -45,9 +45,9 @@ pub struct InstancePlan {
     pub expected_seconds: Option<f64>,
     /// Of a change: whether the old version serves until the new one is healthy.
     pub strategy: Option<Strategy>,
-    /// Of a change: the same version and digest serve already.
+    /// Of a change: the same version and digest serve already. Of a decommission: it is over.
     pub changes_nothing: bool,
-    /// Every allocation that was looked at against every predicate.
+    /// Every allocation that was looked at against every predicate; none where nothing would change.
     pub placement: Vec<Row>,
     /// What is left to the project when every layer has had its say.
     pub policy: Option<Effective>,

@@ -7,7 +7,9 @@ use api_types::{
 };
 use axum::extract::State as Shared;
 use domain::placement::{Grant, Strategy};
-use domain::{ControlPlaneScope, ErrorCode, OperatingMode, RuntimeBackend, UsageSource, hourly};
+use domain::{
+    ControlPlaneScope, ErrorCode, InstanceStatus, OperatingMode, RuntimeBackend, UsageSource, hourly,
+};
 use sqlx::PgConnection;
 use store::app_instance_artifacts::UsedArtifact;
 use store::app_instance_releases::Release;
@@ -74,7 +76,7 @@ async fn plan_create(
     let mut tx = state.write().await?;
     let version = held_version(&mut tx, &asked.app_slug, &asked.version).await?;
     let decision = decide(&mut tx, place(&caller)?, &version, &wish(&asked), Purpose::New).await?;
-    let mut plan = steps(&mut tx, "deploy", &version.slug, None).await?;
+    let mut plan = steps(&mut tx, "deploy", &version.slug, Extent::All).await?;
     let at = Some(decision.allocation_id);
     plan.price_per_hour = price(&mut tx, &version.slug, at, &decision.release).await?;
     tx.rollback().await?;
@@ -111,11 +113,11 @@ async fn plan_action(
         PlannedAction::Decommission => may::<Decommission>(&mut tx, &instance).await?,
     }
     let plan = match purpose {
-        None => steps(&mut tx, "decommission", &instance.app_slug, None).await?,
+        None => end(&mut tx, &instance).await?,
         Some((verb, purpose)) => {
             let to = To { version: asked.target_version, artifact_id: asked.artifact_id, purpose };
             let change = decide_change(&mut tx, &instance, &to).await?;
-            let mut plan = steps(&mut tx, verb, &instance.app_slug, Some(&change)).await?;
+            let mut plan = steps(&mut tx, verb, &instance.app_slug, extent(&change)).await?;
             let at = instance.allocation_id;
             plan.price_per_hour = price(&mut tx, &instance.app_slug, at, &change.release).await?;
             changed(plan, &instance, change)?
@@ -123,6 +125,14 @@ async fn plan_action(
     };
     tx.rollback().await?;
     Ok(Json(plan))
+}
+
+/// What has ended is not ended again: the action would answer with the run that did it.
+async fn end(conn: &mut PgConnection, instance: &AppInstance) -> Result<InstancePlan, ApiError> {
+    let changes_nothing = instance.status()? == InstanceStatus::Decommissioned;
+    let extent = if changes_nothing { Extent::Nothing } else { Extent::All };
+    let plan = steps(conn, "decommission", &instance.app_slug, extent).await?;
+    Ok(InstancePlan { changes_nothing, ..plan })
 }
 
 fn changed(plan: InstancePlan, instance: &AppInstance, change: Change) -> Result<InstancePlan, ApiError> {
@@ -135,6 +145,7 @@ fn changed(plan: InstancePlan, instance: &AppInstance, change: Change) -> Result
         strategy: Some(change.strategy),
         changes_nothing: change.is_nothing,
         placement: change.matrix,
+        policy: Some(change.policy),
         effective: Some(effective(change.release, change.images, instance.allocation_id, modes)),
         ..plan
     })
@@ -204,7 +215,7 @@ async fn steps(
     conn: &mut PgConnection,
     action: &str,
     app_slug: &str,
-    change: Option<&Change>,
+    extent: Extent,
 ) -> Result<InstancePlan, ApiError> {
     let usual = node_tasks::usual_seconds(conn, app_slug).await?;
     let unknown = || ApiError::internal(&"an action without a workflow");
@@ -216,7 +227,7 @@ async fn steps(
             name: step.name.to_owned(),
             touches: step.touches.to_owned(),
             undo: step.undo,
-            expected_seconds: step.task.filter(|_| happens(&step, change)).and_then(took),
+            expected_seconds: step.task.filter(|_| extent.includes(&step)).and_then(took),
         })
         .collect();
     let known: Vec<f64> = steps.iter().filter_map(|step| step.expected_seconds).collect();
@@ -234,9 +245,30 @@ async fn steps(
     })
 }
 
-/// A change to what serves already ends before it does anything, and one beside what serves stops nothing first.
-fn happens(step: &Explained, change: Option<&Change>) -> bool {
-    change.is_none_or(|change| {
-        !change.is_nothing && (!step.stops_first || change.strategy == Strategy::StopThenStart)
-    })
+/// How much of an action's steps happens.
+#[derive(Clone, Copy)]
+enum Extent {
+    All,
+    /// Nothing is stopped first.
+    Beside,
+    /// It ends before it does anything.
+    Nothing,
+}
+
+impl Extent {
+    fn includes(self, step: &Explained) -> bool {
+        match self {
+            Extent::All => true,
+            Extent::Beside => !step.stops_first,
+            Extent::Nothing => false,
+        }
+    }
+}
+
+fn extent(change: &Change) -> Extent {
+    match change.strategy {
+        _ if change.is_nothing => Extent::Nothing,
+        Strategy::SideBySide => Extent::Beside,
+        Strategy::StopThenStart => Extent::All,
+    }
 }

@@ -24,7 +24,9 @@ pub fn picture(plan: &InstancePlan) -> String {
 pub fn brief(plan: &InstancePlan) -> String {
     let mut lines = vec![("plan", format!("{}, {} steps", plan.workflow_kind, plan.steps.len()))];
     if plan.changes_nothing {
-        lines.push(("changes", "nothing: this very version serves already".to_owned()));
+        let ends = plan.action == "decommission";
+        let why = if ends { "it has ended already" } else { "this very version serves already" };
+        lines.push(("changes", format!("nothing: {why}")));
     }
     match plan.strategy {
         Some(Strategy::SideBySide) => {

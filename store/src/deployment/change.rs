@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use domain::ErrorCode::{PlacementUnsatisfiable, StateConflict, VersionNotFound};
 use domain::compose;
+use domain::entitlement::Effective;
 use domain::manifest::{Problem, RuntimeProfile, Version};
 use domain::placement::{self, Candidate, Grant, Row, Strategy, Wanted};
 use serde_json::{Value, json};
@@ -12,11 +13,12 @@ use uuid::Uuid;
 
 use super::images::{self, Which};
 use super::{Admitted, Purpose, admit, candidate, credentials, own_share, still_usable};
+use crate::allocations::{self, Allocation};
 use crate::app_instance_artifacts::{self, Standing, UsedArtifact};
 use crate::app_instance_releases::{self, Release};
 use crate::app_instances::AppInstance;
 use crate::app_versions::{self, AppVersion};
-use crate::{Refused, allocations, parsed};
+use crate::{Refused, parsed};
 
 /// Where an instance is to go.
 #[derive(Clone, Debug)]
@@ -33,10 +35,13 @@ pub struct Change {
     pub version_id: Uuid,
     pub images: Vec<UsedArtifact>,
     pub release: Release,
+    /// Where nothing changes, what serves goes on beside nothing.
     pub strategy: Strategy,
     /// The same version and the same digests serve already.
     pub is_nothing: bool,
+    /// Empty where nothing changes: no place is looked for.
     pub matrix: Vec<Row>,
+    pub policy: Effective,
 }
 
 pub async fn decide_change(
@@ -49,11 +54,7 @@ pub async fn decide_change(
     let place = (instance.org_id, instance.project_id);
     let admitted = admit(conn, place, &version, pair, to.purpose).await?;
     credentials::require(conn, instance, &admitted.manifest.version).await?;
-    let allocation = match instance.allocation_id {
-        Some(id) => allocations::find(conn, id).await?,
-        None => None,
-    };
-    let allocation = allocation.ok_or_else(|| Refused::no(StateConflict, "The instance stands nowhere."))?;
+    let allocation = allocation_of(conn, instance).await?;
     let accelerator = allocation.accelerator.as_deref();
     let (images, release) = match previous(conn, instance, &version, to).await? {
         Some(known) => known,
@@ -61,12 +62,34 @@ pub async fn decide_change(
     };
     let grant: Grant = serde_json::from_value(release.resources.clone()).map_err(unreadable)?;
     admitted.allows(&grant)?;
-    let there = candidate(conn, &allocation, grant.host_port, Some(instance.id)).await?;
-    let wanted = Wanted::of(&admitted.manifest.version.compatibility, grant);
-    let (strategy, matrix) = fitting(&wanted, there, &own_share(conn, instance).await?.grant)?;
     let serving = app_instance_artifacts::of(conn, instance.id, Standing::Serving).await?;
     let is_nothing = instance.version == version.version && digests(&serving) == digests(&images);
-    Ok(Change { version_id: version.id, images, release, strategy, is_nothing, matrix })
+    let (strategy, matrix) = if is_nothing {
+        (Strategy::SideBySide, Vec::new())
+    } else {
+        let wanted = Wanted::of(&admitted.manifest.version.compatibility, grant);
+        placed(conn, instance, &allocation, &wanted).await?
+    };
+    let policy = admitted.policy;
+    Ok(Change { version_id: version.id, images, release, strategy, is_nothing, matrix, policy })
+}
+
+async fn allocation_of(conn: &mut PgConnection, instance: &AppInstance) -> Result<Allocation, Refused> {
+    let found = match instance.allocation_id {
+        Some(id) => allocations::find(conn, id).await?,
+        None => None,
+    };
+    found.ok_or_else(|| Refused::no(StateConflict, "The instance stands nowhere."))
+}
+
+async fn placed(
+    conn: &mut PgConnection,
+    instance: &AppInstance,
+    allocation: &Allocation,
+    wanted: &Wanted,
+) -> Result<(Strategy, Vec<Row>), Refused> {
+    let there = candidate(conn, allocation, wanted.host_port, Some(instance.id)).await?;
+    fitting(wanted, there, &own_share(conn, instance).await?.grant)
 }
 
 /// Every image counts, by its name: an app may fetch those that the node does not start.
