@@ -28,3 +28,4 @@ mod stacks;
 mod struck;
 mod tried_again;
 mod trust;
+mod wishes;

@@ -24,6 +24,9 @@ pub enum Purpose {
     Smoke,
 }
 
+/// The mode and scope that somebody names; what is left out is the first that is allowed.
+pub(super) type Asked = (Option<OperatingMode>, Option<ControlPlaneScope>);
+
 /// A version that the project may use, with the mode and scope its instance has.
 #[derive(Clone, Debug)]
 pub struct Admitted {
@@ -59,7 +62,7 @@ pub async fn admit(
     conn: &mut PgConnection,
     place: (Uuid, Uuid),
     version: &AppVersion,
-    (mode, scope): (Option<OperatingMode>, Option<ControlPlaneScope>),
+    (mode, scope): Asked,
     purpose: Purpose,
 ) -> Result<Admitted, Refused> {
     let overrides = match purpose {
@@ -70,7 +73,7 @@ pub async fn admit(
         .map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
     backend(manifest.version.runtime_backend)?;
     let policy = effective_policy::effective(conn, place, &manifest, &overrides).await?;
-    let (operating_mode, control_plane_scope) = pair(&policy, mode, scope)?;
+    let (operating_mode, control_plane_scope) = pair(&policy, &manifest, mode, scope)?;
     state(version, place.1, purpose)?;
     Ok(Admitted { manifest, operating_mode, control_plane_scope, policy })
 }
@@ -98,20 +101,24 @@ fn backend(backend: RuntimeBackend) -> Result<(), Refused> {
         .with("runtime_backend", backend.as_str()))
 }
 
+/// Whether there are instances of this mode and scope at all, whoever's.
+pub(super) fn pair_problem((mode, scope): Asked) -> Option<(String, String)> {
+    let (mode, scope) = (mode?, scope?);
+    let message = format!("must be one that {} supports", mode.as_str());
+    (!mode.supports(scope)).then(|| ("/control_plane_scope".to_owned(), message))
+}
+
 /// The first pair that is allowed, of those that were asked for.
 fn pair(
     policy: &Effective,
+    manifest: &Manifest,
     mode: Option<OperatingMode>,
     scope: Option<ControlPlaneScope>,
 ) -> Result<(OperatingMode, ControlPlaneScope), Refused> {
-    if let (Some(mode), Some(scope)) = (mode, scope)
-        && !mode.supports(scope)
-    {
-        let message = format!("must be one that {} supports", mode.as_str());
-        return Err(Refused::Invalid(vec![("/control_plane_scope".to_owned(), message)]));
-    }
-    let platforms_own =
-        mode == Some(OperatingMode::PlatformManaged) || scope == Some(ControlPlaneScope::Platform);
+    let runs_here = manifest.app.supported_modes.operating_modes.contains(&OperatingMode::TenantDedicated);
+    let platforms_own = mode == Some(OperatingMode::PlatformManaged)
+        || scope == Some(ControlPlaneScope::Platform)
+        || (mode.is_none() && scope.is_none() && !runs_here);
     if platforms_own {
         let message = "Instances that the platform runs for several tenants are not offered here.";
         return Err(Refused::no(PolicyDenied, message).with("reason", "mode_disabled"));

@@ -30,7 +30,7 @@ pub(super) async fn choose(
     purpose: Purpose,
 ) -> Result<Vec<UsedArtifact>, Refused> {
     let named = match which.artifact_id {
-        Some(id) => Some(candidate(conn, version, id).await?),
+        Some(id) => Some(candidate(conn, version, declared, id).await?),
         None => None,
     };
     let mut chosen = Vec::new();
@@ -53,18 +53,32 @@ fn names(declared: &Version) -> Vec<&str> {
     names
 }
 
-/// An artifact that was registered for this very version, though perhaps after it was frozen.
-async fn candidate(conn: &mut PgConnection, version: &AppVersion, id: Uuid) -> Result<AppArtifact, Refused> {
+/// An image that was registered for this very version, though perhaps after it was frozen.
+async fn candidate(
+    conn: &mut PgConnection,
+    version: &AppVersion,
+    declared: &Version,
+    id: Uuid,
+) -> Result<AppArtifact, Refused> {
     let found = app_artifacts::find_locked(conn, id).await?;
     let of_version = |artifact: &AppArtifact| {
         artifact.project_id == version.owner_project_id
             && artifact.app_slug == version.slug
             && artifact.app_version == version.version
     };
-    found.filter(of_version).ok_or_else(|| {
+    let found = found.filter(of_version).ok_or_else(|| {
         let message = format!("No artifact of {} {} has this id.", version.slug, version.version);
         Refused::no(ArtifactNotFound, message)
-    })
+    })?;
+    let is_image = found.artifact_kind == ArtifactKind::Oci.as_str();
+    if is_image && names(declared).contains(&found.artifact_name.as_str()) {
+        return Ok(found);
+    }
+    let (name, number) = (&found.artifact_name, &version.version);
+    let message = format!("The artifact {name} is no image that {} {number} runs.", version.slug);
+    Err(Refused::no(ArtifactNotDeployable, message)
+        .with("artifact_id", found.id.to_string())
+        .with("artifact_name", name.as_str()))
 }
 
 async fn frozen(

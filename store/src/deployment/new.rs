@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use super::admission::pair_problem;
 use super::images::{self, Which};
 use super::{Admitted, Purpose, admit, credentials, places};
 use crate::app_instance_artifacts::UsedArtifact;
@@ -52,7 +53,7 @@ pub struct Decision {
     pub matrix: Vec<Row>,
 }
 
-/// Everything that is wrong with the values is told at once; only then is a place looked for.
+/// Everything that is wrong with the values is told at once, the named place among them; only then is room looked for.
 pub async fn decide(
     conn: &mut PgConnection,
     place: (Uuid, Uuid),
@@ -61,15 +62,19 @@ pub async fn decide(
     purpose: Purpose,
 ) -> Result<Decision, Refused> {
     let asked = (wish.operating_mode, wish.control_plane_scope);
-    let admitted = admit(conn, place, version, asked, purpose).await?;
+    let mut wrong: Vec<(String, String)> = pair_problem(asked).into_iter().collect();
+    // Of a pair that there cannot be, neither half says what is wanted.
+    let pair = if wrong.is_empty() { asked } else { (None, None) };
+    let admitted = admit(conn, place, version, pair, purpose).await?;
     within_budget(conn, place.1).await?;
     let declared = &admitted.manifest.version;
-    let unbound = credentials::problems(conn, place.1, declared, &wish.credentials).await?;
-    let grant = values(declared, wish, unbound)?;
+    wrong.extend(credentials::problems(conn, place.1, declared, &wish.credentials).await?);
+    let candidates = places::of_project(conn, place.1, wish.host_port).await?;
+    wrong.extend(unknown_place(wish, &candidates));
+    let grant = values(declared, wish, wrong)?;
     admitted.allows(&grant)?;
-    let candidates = places::of_project(conn, place.1, grant.host_port).await?;
     let wanted = Wanted::of(&declared.compatibility, grant);
-    let (at, matrix) = placed(&wanted, &candidates, wish.placement_intent.as_ref())?;
+    let (at, matrix) = placed(&wanted, &candidates, named_place(wish))?;
     let placement_intent = intent(declared, wish, at)?;
     let which = Which {
         accelerator: at.accelerator.as_deref(),
@@ -77,18 +82,20 @@ pub async fn decide(
         artifact_id: wish.artifact_id,
     };
     let images = images::choose(conn, version, declared, which, purpose).await?;
-    let config = declared.effective_config(&wish.config());
-    let release = Release {
-        version: version.version.clone(),
+    let (allocation_id, release) = (at.allocation_id, unlaunched(declared, wish, grant));
+    Ok(Decision { allocation_id, placement_intent, images, release, matrix, admitted })
+}
+
+fn unlaunched(declared: &Version, wish: &Wish, grant: Grant) -> Release {
+    Release {
+        version: declared.version.clone(),
         generation: 1,
         profile: json!(declared.runtime_profile),
-        config,
+        config: declared.effective_config(&wish.config()),
         resources: json!(grant),
         ports: json!({}),
         gpus: Vec::new(),
-    };
-    let allocation_id = at.allocation_id;
-    Ok(Decision { allocation_id, placement_intent, images, release, matrix, admitted })
+    }
 }
 
 /// A project that has spent what it meant to takes nothing new on, where its budget says so.
@@ -104,9 +111,8 @@ pub async fn within_budget(conn: &mut PgConnection, project: Uuid) -> Result<(),
         .with("spent_minor", standing.spent_minor))
 }
 
-/// What the instance gets, or all that is wrong with what was asked for.
-fn values(declared: &Version, wish: &Wish, unbound: Vec<(String, String)>) -> Result<Grant, Refused> {
-    let mut wrong: Vec<(String, String)> = Vec::new();
+/// What the instance gets, or all that is wrong with what was asked for, beside what is known to be.
+fn values(declared: &Version, wish: &Wish, mut wrong: Vec<(String, String)>) -> Result<Grant, Refused> {
     let mut below = |pointer: &str, problems: Vec<Problem>| {
         wrong.extend(problems.into_iter().map(|one| (format!("{pointer}{}", one.pointer), one.message)));
     };
@@ -118,29 +124,34 @@ fn values(declared: &Version, wish: &Wish, unbound: Vec<(String, String)>) -> Re
     let granted = declared.grant(wish.resources);
     let granted = granted.map_err(|problems| below("/resources", problems)).ok();
     wrong.extend(images::variant_problem(declared, wish.variant.as_deref()));
-    wrong.extend(unbound);
+    wrong.extend(unrenderable(declared, wish, granted));
     let ports = declared.runtime_profile.as_ref().map_or(0, |profile| profile.ports.len());
     if wish.host_port.is_some() && ports == 0 {
         wrong.push(("/resources/host_port".to_owned(), "is not taken: the version has no port".to_owned()));
     }
     match granted {
         Some(manifest::Granted { gpu_count, cpu_cores, memory_gib }) if wrong.is_empty() => {
-            let grant = Grant { gpu_count, cpu_cores, memory_gib, host_port: wish.host_port };
-            renderable(declared, wish, grant)
+            Ok(Grant { gpu_count, cpu_cores, memory_gib, host_port: wish.host_port })
         }
         _ => Err(Refused::Invalid(wrong)),
     }
 }
 
-/// A stack is rendered when it is launched; what cannot be is told now.
-fn renderable(declared: &Version, wish: &Wish, grant: Grant) -> Result<Grant, Refused> {
+/// A stack is rendered when it is launched; what cannot be is told now. A share that nobody gets hides nothing of the rest.
+fn unrenderable(
+    declared: &Version,
+    wish: &Wish,
+    granted: Option<manifest::Granted>,
+) -> Vec<(String, String)> {
+    let usual = || declared.grant(manifest::Wanted::default()).ok();
+    let Some((granted, profile)) = granted.or_else(usual).zip(declared.runtime_profile.as_ref()) else {
+        return Vec::new();
+    };
+    let manifest::Granted { gpu_count, cpu_cores, memory_gib } = granted;
+    let grant = Grant { gpu_count, cpu_cores, memory_gib, host_port: wish.host_port };
     let config = declared.effective_config(&wish.config());
-    let profile = declared.runtime_profile.as_ref();
-    let found = profile.map(|profile| compose::problems(profile, &config, grant)).unwrap_or_default();
-    if found.is_empty() {
-        return Ok(grant);
-    }
-    Err(Refused::Invalid(found.into_iter().map(|one| (one.pointer, one.message)).collect()))
+    let found = compose::problems(profile, &config, grant);
+    found.into_iter().map(|one| (one.pointer, one.message)).collect()
 }
 
 /// Where it goes, as it was asked for or else as it was decided; the version's schema holds for both.
@@ -157,20 +168,23 @@ fn intent(declared: &Version, wish: &Wish, at: &Candidate) -> Result<Value, Refu
     if wrong.is_empty() { Ok(decided) } else { Err(Refused::Invalid(wrong)) }
 }
 
+fn named_place(wish: &Wish) -> Option<Uuid> {
+    wish.placement_intent.as_ref()?["allocation_id"].as_str()?.parse().ok()
+}
+
+fn unknown_place(wish: &Wish, candidates: &[Candidate]) -> Option<(String, String)> {
+    let named = named_place(wish)?;
+    let unknown = !candidates.iter().any(|one| one.allocation_id == named);
+    let pointer = "/placement_intent/allocation_id".to_owned();
+    unknown.then(|| (pointer, "is not an allocation of this project".to_owned()))
+}
+
 /// The allocation that was named, or else the first that passes every predicate; with the whole matrix.
 fn placed<'a>(
     wanted: &Wanted,
     candidates: &'a [Candidate],
-    intent: Option<&Value>,
+    named: Option<Uuid>,
 ) -> Result<(&'a Candidate, Vec<Row>), Refused> {
-    let named = intent.and_then(|intent| intent["allocation_id"].as_str());
-    let named: Option<Uuid> = named.and_then(|text| text.parse().ok());
-    if let Some(named) = named
-        && !candidates.iter().any(|one| one.allocation_id == named)
-    {
-        let pointer = "/placement_intent/allocation_id".to_owned();
-        return Err(Refused::Invalid(vec![(pointer, "is not an allocation of this project".to_owned())]));
-    }
     let matrix = placement::matrix(wanted, candidates);
     let fit = match named {
         Some(named) => matrix.iter().find(|row| row.allocation_id == named && row.fits),
