@@ -275,7 +275,7 @@ async fn follow<W: Workflow>(check: &Check<W>, engine: &Engine, run: Uuid, plan:
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("the run did not end: {:?}, {:?}", state(engine, run).await, journal(engine, run).await);
+    panic!("the run did not end: {}, {:?}", standing(engine, run).await, journal(engine, run).await);
 }
 
 /// Of the run and its children, those that wait for a person.
@@ -302,6 +302,16 @@ async fn state(engine: &Engine, run: Uuid) -> (RunState, bool) {
             .await
             .unwrap_or_else(|e| panic!("no run: {e}"));
     (row.state.parse().unwrap_or_else(|e| panic!("{e}")), row.owned)
+}
+
+/// The whole row but its input, which is known.
+async fn standing(engine: &Engine, run: Uuid) -> String {
+    let mut conn = conn(engine).await;
+    let row = sqlx::query_scalar!(
+        r#"select jsonb_strip_nulls(to_jsonb(r) - 'input')::text as "row!" from engine.run r where id = $1"#,
+        run
+    );
+    row.fetch_one(&mut *conn).await.unwrap_or_else(|e| panic!("no run: {e}"))
 }
 
 async fn journal(engine: &Engine, run: Uuid) -> Vec<(String, String, bool)> {

@@ -77,8 +77,8 @@ async fn of_racing_actions_every_target_ends_with_the_one_that_takes_over() {
     story.end().await;
 }
 
-/// The driver stands at the place, between `pivot()` and the commit that makes it durable, while the cancel is accepted.
-async fn cancelled_at_the_pivot(place: &'static str, next: Do) {
+/// The driver stands at the place while the cancel is accepted, and until this is over. Answers the run, which has ended.
+async fn cancelled_at(place: &'static str, does: Vec<Do>, then: impl AsyncFnOnce(&Story)) -> (Story, Uuid) {
     let (reached, at_the_pivot) = channel();
     let (go_on, going_on) = channel::<()>();
     let (reached, going_on) = (Mutex::new(Some(reached)), Mutex::new(going_on));
@@ -92,14 +92,22 @@ async fn cancelled_at_the_pivot(place: &'static str, next: Do) {
         None
     });
     let story = Story::with(quick(), faults).await;
-    let run = story.start([hold("a"), Do::Pivot, next, touch("last")]).await;
+    let run = story.start(does).await;
     tokio::task::spawn_blocking(move || at_the_pivot.recv_timeout(Duration::from_secs(20)))
         .await
         .unwrap()
         .unwrap();
-    story.ask("cancel", run).await.expect("the pivot is not committed yet");
+    story.ask("cancel", run).await.expect("the run may still be cancelled");
+    then(&story).await;
     go_on.send(()).unwrap();
     assert_eq!(story.ends(run).await, RunState::Cancelled, "{place}: {}", story.describe(run).await);
+    (story, run)
+}
+
+/// Between `pivot()` and the commit that makes it durable.
+async fn cancelled_at_the_pivot(place: &'static str, next: Do) {
+    let does = vec![hold("a"), Do::Pivot, next, touch("last")];
+    let (story, run) = cancelled_at(place, does, async |_| ()).await;
     story.gave_everything_back(run).await;
     assert_eq!(story.effects(run).await.len(), 1, "{place}: nothing was begun past the pivot");
     story.end().await;
@@ -111,6 +119,33 @@ async fn a_cancel_that_is_accepted_at_the_pivot_is_obeyed() {
     cancelled_at_the_pivot("test.script/write/do/before-commit", Do::Write("b".into())).await;
     cancelled_at_the_pivot("test.script/word/do/before-rest", Do::Wait(HOUR)).await;
     cancelled_at_the_pivot("test.script/test.child/do/before-commit", Do::Child(vec![touch("b")])).await;
+}
+
+/// A process passes requests on to its drivers, and then acts on those of runs without one. When it has come to the second of
+/// these, it has passed on everything that was asked before the first.
+async fn until_drivers_have_heard(story: &Story) {
+    let left_to_nobody = "with asked as (insert into engine.act (id, run_id, act, actor, correlation_id)
+            values (gen_random_uuid(), $1, 'cancel', 'somebody', 'c-test'))
+        update engine.run set request = 'cancel' where id = $1";
+    for _ in 0..2 {
+        let other = story.start([hold("other"), Do::Wait(HOUR)]).await;
+        story.until(other, &[RunState::Waiting]).await;
+        sqlx::query(left_to_nobody).bind(other).execute(&story.pool).await.unwrap();
+        story.engine.wake();
+        assert_eq!(story.ends(other).await, RunState::Cancelled);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancel_that_is_accepted_before_the_first_step_undoes_that_and_no_other() {
+    let place = "test.script//do/after-claim";
+    let (story, run) = cancelled_at(place, vec![hold("a"), hold("b")], until_drivers_have_heard).await;
+    assert_eq!(story.steps(run).await, ["hold/a compensated 1 1"]);
+    assert_eq!(story.effects(run).await, [], "it was never taken");
+    story.end().await;
+    let (story, run) = cancelled_at(place, vec![touch("a"), hold("b")], until_drivers_have_heard).await;
+    assert_eq!(story.steps(run).await, [""; 0], "there is nothing to undo in it");
+    story.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -100,9 +100,7 @@ impl Core {
     /// Does what an operator or the stopping process asked, if anything.
     pub(crate) async fn obey(&mut self) -> Result<(), Halt> {
         if self.reins.draining() {
-            let state = if self.unwinding { RunState::Compensating } else { RunState::Queued };
-            let rest = Rest { wake_at: Some(self.clock.now()), ..Rest::new(state, None) };
-            return Err(self.rest(rest).await);
+            return Err(self.rest(self.put_back()).await);
         }
         match self.reins.request() {
             Some(Request::Pause) => {
@@ -171,17 +169,23 @@ impl Core {
             rest.error = error;
             return self.rest(rest).await;
         }
-        if self.journal.owed().is_empty() {
+        let unbegun = self.reins.cancelling() && self.journal.len() == 0;
+        if self.journal.owed().is_empty() && !unbegun {
             let state = if self.reins.cancelling() { RunState::Cancelled } else { RunState::Failed };
             return self.finish(state, error).await;
         }
-        match self.checkpoint(Fate::TurnBack { error }, None).await {
-            Ok(()) => {
-                self.unwinding = true;
-                Stop::Turned.into()
-            }
-            Err(halt) => halt,
+        if let Err(halt) = self.checkpoint(Fate::TurnBack { error }, None).await {
+            return halt;
         }
+        self.unwinding = true;
+        // Only its function knows the first step, which is owed: it is asked once more, for the way back.
+        if unbegun { self.rest(self.put_back()).await } else { Stop::Turned.into() }
+    }
+
+    /// Somebody goes on with it at once.
+    fn put_back(&self) -> Rest {
+        let state = if self.unwinding { RunState::Compensating } else { RunState::Queued };
+        Rest { wake_at: Some(self.clock.now()), ..Rest::new(state, None) }
     }
 
     pub(crate) async fn finish(&mut self, state: RunState, error: Option<String>) -> Halt {
