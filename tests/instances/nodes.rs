@@ -14,6 +14,7 @@ use super::tried_again::whose_end_was_cancelled;
 use crate::http::{admin, project};
 use crate::support::agent::RunningAgent;
 use crate::support::docker::PORT;
+use crate::support::node::Node;
 use crate::support::platform::{Platform, id_of, profile};
 use crate::support::realm::EXAMPLE;
 use crate::support::story::{operator, quick};
@@ -31,6 +32,24 @@ pub(super) async fn begins_to_watch(platform: &Platform) -> Uuid {
     tx.commit().await.unwrap();
     run.begin();
     run.id
+}
+
+/// While a transaction lasts, nobody else gets at its rows.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_nodes_that_fall_silent_together_are_given_up_a_few_at_a_time() {
+    let platform = Platform::new().await;
+    for number in 0..25 {
+        Node::enrol(&platform.http, &format!("gpu-{number}")).await;
+    }
+    platform.story.advance(Duration::from_secs(120)).await;
+    let run = begins_to_watch(&platform).await;
+    platform.succeeds(run).await;
+    let given_up = "select (select count(*) from nodes where status = 'unavailable'),
+        (select count(*) from engine.step where run_id = $1 and name = 'give_up_silent')";
+    let (nodes, parts): (i64, i64) =
+        sqlx::query_as(given_up).bind(run).fetch_one(&platform.story.pool).await.unwrap();
+    assert_eq!((nodes, parts), (25, 2));
+    platform.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

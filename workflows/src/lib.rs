@@ -11,6 +11,7 @@ pub mod demo;
 pub mod instance;
 pub mod listening;
 pub mod node;
+mod part;
 pub mod reconcilers;
 pub mod relay;
 pub mod sequencer;

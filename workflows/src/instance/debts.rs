@@ -19,6 +19,7 @@ use uuid::Uuid;
 
 use super::switch::release_old;
 use super::{Told, holder};
+use crate::part::{INSTANCES_AT_ONCE, Part};
 
 /// A change went on although the node did not show in time that the old workload is gone: from here on it owes that, and what is
 /// held stays on the books. An answer that came after all, before the instance was held, counts; a node that answered that it
@@ -45,12 +46,19 @@ pub(super) async fn owe_old(conn: &mut PgConnection, id: Uuid, node: Uuid, told:
     Ok(())
 }
 
-/// How many debts were paid, of all instances that no other run acts on or of this one alone. One of an instance that cannot be read
-/// stays open, and keeps no other from being collected.
-pub(crate) async fn collect(conn: &mut PgConnection, only: Option<Uuid>, told: &Told) -> Result<u32, Fault> {
+/// Those of instances that no run acts on. One of an instance that cannot be read stays open, and keeps no other from being
+/// collected.
+pub(crate) async fn collect(
+    conn: &mut PgConnection,
+    after: Option<Uuid>,
+    told: &Told,
+) -> Result<Part, Fault> {
+    let payable = teardowns::payable(conn, told.run, None).await?;
+    let owing = payable.iter().map(|payable| payable.debt.instance_id);
+    let owing: Vec<Uuid> = owing.filter(|id| after.is_none_or(|after| *id > after)).collect();
+    let (part, next) = Part::of(&owing, INSTANCES_AT_ONCE);
     let mut paid = 0;
-    for payable in teardowns::payable(conn, told.run, only).await? {
-        let instance = payable.debt.instance_id;
+    for instance in part.iter().copied() {
         match settle(conn, instance, told).await {
             Ok(settled) => paid += u32::from(settled),
             Err(fault @ Fault::NeedsOperator(_)) => {
@@ -59,12 +67,12 @@ pub(crate) async fn collect(conn: &mut PgConnection, only: Option<Uuid>, told: &
             Err(fault) => return Err(fault),
         }
     }
-    Ok(paid)
+    Ok(Part { done: paid, next })
 }
 
 /// Whether the debt is paid: what the node showed to be gone is all that it owes, not only what it was asked for last.
 /// Everything is read before anything is written, and under the instance's lock: a run may have begun to act on it meanwhile.
-async fn settle(conn: &mut PgConnection, instance: Uuid, told: &Told) -> Result<bool, Fault> {
+pub(super) async fn settle(conn: &mut PgConnection, instance: Uuid, told: &Told) -> Result<bool, Fault> {
     let now = instance::held(conn, instance).await?;
     let payable = teardowns::payable(conn, told.run, Some(instance)).await?.pop();
     let Some(Payable { debt, answered, done }) = payable else { return Ok(false) };

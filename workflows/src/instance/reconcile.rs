@@ -143,13 +143,11 @@ impl ReconcileInstance {
     /// Who collects debts passes by what a run acts on. Looks that follow each other closely would keep it from this one for long.
     async fn collect_debt(&self, run: &mut Run<Env>) -> Result<(), Halt> {
         let (instance, told) = (self.instance, Told::of(run));
-        let _: u32 = run
-            .transact("collect_debt", move |conn| {
-                let told = told.clone();
-                Box::pin(async move { debts::collect(conn, Some(instance), &told).await })
-            })
-            .await?;
-        Ok(())
+        run.transact("collect_debt", move |conn| {
+            let told = told.clone();
+            Box::pin(async move { collect_of(conn, instance, &told).await })
+        })
+        .await
     }
 }
 
@@ -174,6 +172,14 @@ async fn findings(
     let serving = Wanted::of(conn, instance).await?;
     let claim = claim_on(conn, &now, node.id).await?;
     Ok(Some(compare(instance, claim, serving.as_ref(), &seen)))
+}
+
+/// What cannot be read stays owed, and is told by whoever collects for all.
+async fn collect_of(conn: &mut PgConnection, instance: Uuid, told: &Told) -> Result<(), Fault> {
+    match debts::settle(conn, instance, told).await {
+        Ok(_) | Err(Fault::NeedsOperator(_)) => Ok(()),
+        Err(fault) => Err(fault),
+    }
 }
 
 /// It is not there, or not to be started: somebody took it away behind the platform's back, or the node lost it. Where policy says

@@ -9,6 +9,7 @@ use activities::{Env, instance, trust};
 use domain::event::NewEvent;
 use domain::{EventType, InstanceStatus, NodeStatus, StatusReason};
 use engine::{Fault, Halt, Missed, OnExhausted, Overlap, PlannedStep, Run, Schedule, Workflow};
+use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sqlx::PgConnection;
@@ -20,6 +21,7 @@ use uuid::Uuid;
 
 use super::drift::{Claim, Wanted, compare, workloads};
 use crate::instance::debts;
+use crate::part::{INSTANCES_AT_ONCE, Part};
 use crate::told::Told;
 
 /// A look that was missed is not made up for: the next one sees the same.
@@ -28,6 +30,9 @@ pub const QUARTER_MINUTELY: Schedule =
 
 /// Six reports that did not come.
 const SILENT_FOR: Duration = Duration::from_secs(60);
+
+/// A node goes with all that runs there.
+const NODES_AT_ONCE: usize = 20;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct WatchNodes {}
@@ -44,28 +49,13 @@ impl Workflow for WatchNodes {
     type Env = Env;
 
     async fn run(&self, run: &mut Run<Env>) -> Result<(), Halt> {
-        let correlation_id = run.correlation_id().to_owned();
-        let lost: u32 = {
-            let correlation_id = correlation_id.clone();
-            run.transact("give_up_silent", move |conn| {
-                let correlation_id = correlation_id.clone();
-                Box::pin(async move { give_up(conn, &correlation_id).await })
-            })
-            .await?
-        };
-        let back: u32 = run
-            .transact("take_back_returned", move |conn| {
-                let correlation_id = correlation_id.clone();
-                Box::pin(async move { take_back(conn, &correlation_id).await })
-            })
-            .await?;
-        let told = Told::of(run);
-        let paid: u32 = run
-            .transact("collect_debts", move |conn| {
-                let told = told.clone();
-                Box::pin(async move { debts::collect(conn, None, &told).await })
-            })
-            .await?;
+        let lost = in_parts(run, "give_up_silent", |conn, _, told| Box::pin(give_up(conn, told))).await?;
+        let back =
+            in_parts(run, "take_back_returned", |conn, after, told| Box::pin(take_back(conn, after, told)))
+                .await?;
+        let paid =
+            in_parts(run, "collect_debts", |conn, after, told| Box::pin(debts::collect(conn, after, told)))
+                .await?;
         let correlation_id = run.correlation_id().to_owned();
         let told: usize = run
             .transact("tell_keys_again", move |conn| {
@@ -81,9 +71,37 @@ impl Workflow for WatchNodes {
     }
 }
 
-async fn give_up(conn: &mut PgConnection, correlation_id: &str) -> Result<u32, Fault> {
+/// In one transaction.
+type Deals = for<'c> fn(&'c mut PgConnection, Option<Uuid>, &'c Told) -> BoxFuture<'c, Result<Part, Fault>>;
+
+/// Where many are to be dealt with, in a transaction for each part of them: nobody else gets at their rows meanwhile. Answers
+/// how many there were.
+async fn in_parts(run: &mut Run<Env>, name: &'static str, deals: Deals) -> Result<u32, Halt> {
+    let (mut all, mut after) = (0, None);
+    for number in 0_u32.. {
+        let told = Told::of(run);
+        let part: Part = run
+            .transact_for(name, number, move |conn| {
+                let told = told.clone();
+                Box::pin(async move { deals(conn, after, &told).await })
+            })
+            .await?;
+        all += part.done;
+        if part.next.is_none() {
+            break;
+        }
+        after = part.next;
+    }
+    Ok(all)
+}
+
+/// Nodes that are given up are silent no more, so the next part begins with those that are left.
+async fn give_up(conn: &mut PgConnection, told: &Told) -> Result<Part, Fault> {
+    let correlation_id = told.correlation_id.as_str();
+    let silent = nodes::silent(conn, SILENT_FOR.as_secs_f64()).await?;
+    let (part, next) = Part::of(&silent, NODES_AT_ONCE);
     let mut lost = 0;
-    for id in nodes::silent(conn, SILENT_FOR.as_secs_f64()).await? {
+    for id in part.iter().copied() {
         let Some(node) = nodes::find_locked(conn, id).await? else { continue };
         if !nodes::move_to(conn, id, node.status()?, NodeStatus::Unavailable).await? {
             continue;
@@ -95,6 +113,9 @@ async fn give_up(conn: &mut PgConnection, correlation_id: &str) -> Result<u32, F
         }
         tell(conn, &node, &running, correlation_id).await?;
     }
+    if next.is_some() {
+        return Ok(Part { done: lost, next });
+    }
     // A run that turned back after its node was lost leaves an instance that runs by its own word.
     for (instance, node) in app_instances::running_on_lost_nodes(conn).await? {
         if let Some(node) = nodes::find(conn, node).await? {
@@ -105,10 +126,10 @@ async fn give_up(conn: &mut PgConnection, correlation_id: &str) -> Result<u32, F
         let Some(node) = nodes::find(conn, node).await? else { continue };
         let now = instance::held(conn, instance).await?;
         if is_changing(&now)? && now.reason()?.is_none() {
-            app_instances::note_reason(conn, instance, &silent(&node)).await?;
+            app_instances::note_reason(conn, instance, &silent_node(&node)).await?;
         }
     }
-    Ok(lost)
+    Ok(Part { done: lost, next })
 }
 
 /// Whether a run is about to bring it or to change it, and says in the end what became of it.
@@ -117,7 +138,7 @@ fn is_changing(instance: &AppInstance) -> sqlx::Result<bool> {
     Ok(matches!(instance.status()?, Deploying | Upgrading | RollingBack))
 }
 
-fn silent(node: &Node) -> Why {
+fn silent_node(node: &Node) -> Why {
     let message = format!("the node {} has not been heard of for {} s", node.name, SILENT_FOR.as_secs());
     Why { reason: StatusReason::NodeUnreachable, message }
 }
@@ -148,16 +169,20 @@ async fn tell(
 async fn fail(conn: &mut PgConnection, id: Uuid, node: &Node, correlation_id: &str) -> Result<Uuid, Fault> {
     let project = instance::held(conn, id).await?.project_id;
     let (from, to) = (InstanceStatus::Running, InstanceStatus::Failed);
-    if app_instances::move_to(conn, id, from, to, Some(&silent(node))).await? {
+    if app_instances::move_to(conn, id, from, to, Some(&silent_node(node))).await? {
         instance::tell(conn, id, EventType::InstanceFailed, "watch", correlation_id.into()).await?;
     }
     Ok(project)
 }
 
 /// What cannot be judged of one instance is its own trouble: it is left for the next look, and keeps no other from its turn.
-async fn take_back(conn: &mut PgConnection, correlation_id: &str) -> Result<u32, Fault> {
-    let mut back = 0;
-    for (id, node) in app_instances::unreachable_on_live_nodes(conn).await? {
+async fn take_back(conn: &mut PgConnection, after: Option<Uuid>, told: &Told) -> Result<Part, Fault> {
+    let correlation_id = told.correlation_id.as_str();
+    let mut unreachable = app_instances::unreachable_on_live_nodes(conn).await?;
+    unreachable.retain(|(id, _)| after.is_none_or(|after| *id > after));
+    let (part, last) = Part::of(&unreachable, INSTANCES_AT_ONCE);
+    let (mut back, next) = (0, last.map(|(id, _)| id));
+    for (id, node) in part.iter().copied() {
         match recover(conn, id, node, correlation_id).await {
             Ok(recovered) => back += u32::from(recovered),
             Err(fault @ Fault::NeedsOperator(_)) => {
@@ -166,13 +191,16 @@ async fn take_back(conn: &mut PgConnection, correlation_id: &str) -> Result<u32,
             Err(fault) => return Err(fault),
         }
     }
+    if next.is_some() {
+        return Ok(Part { done: back, next });
+    }
     for id in app_instances::changing_on_live_nodes(conn).await? {
         let now = instance::held(conn, id).await?;
         if is_changing(&now)? && now.reason()? == Some(StatusReason::NodeUnreachable) {
             app_instances::forget_reason(conn, id).await?;
         }
     }
-    Ok(back)
+    Ok(Part { done: back, next })
 }
 
 /// Whether it runs again. Everything is read before anything is written.
