@@ -5,6 +5,7 @@ mod change;
 mod configs;
 mod create;
 mod credentials;
+mod debts;
 mod decommission;
 mod deploy;
 mod drift;
