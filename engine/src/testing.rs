@@ -244,10 +244,11 @@ async fn run_once<W: Workflow + Clone>(
 }
 
 async fn begin<W: Workflow>(engine: &Engine, workflow: &W) -> Uuid {
-    let mut conn = conn(engine).await;
+    let mut tx = begun(engine).await;
     let options = Start { correlation_id: "check-workflow".into(), ..Start::default() };
     let mut started =
-        engine.start(&mut conn, workflow, options).await.unwrap_or_else(|e| panic!("cannot start: {e}"));
+        engine.start(&mut tx, workflow, options).await.unwrap_or_else(|e| panic!("cannot start: {e}"));
+    tx.commit().await.unwrap_or_else(|e| panic!("cannot start: {e}"));
     started.begin();
     started.id
 }
@@ -268,8 +269,10 @@ async fn follow<W: Workflow>(check: &Check<W>, engine: &Engine, run: Uuid, plan:
                 plan.strikes.lock().unwrap_or_else(PoisonError::into_inner).clear();
                 let by =
                     Asker { actor: "check".into(), reason: None, correlation_id: "check-workflow".into() };
-                let mut conn = conn(engine).await;
-                engine.retry(&mut conn, troubled, &by).await.unwrap_or_else(|e| panic!("cannot retry: {e}"));
+                // The run's row is held from the look at it to its job, as whoever asks must: a signal may come in meanwhile.
+                let mut tx = begun(engine).await;
+                engine.retry(&mut tx, troubled, &by).await.unwrap_or_else(|e| panic!("cannot retry: {e}"));
+                tx.commit().await.unwrap_or_else(|e| panic!("cannot retry: {e}"));
                 engine.wake();
             }
         }
@@ -288,6 +291,10 @@ async fn troubled(engine: &Engine, run: Uuid) -> Vec<Uuid> {
     .fetch_all(&mut *conn)
     .await
     .unwrap_or_else(|e| panic!("no runs: {e}"))
+}
+
+async fn begun(engine: &Engine) -> sqlx::Transaction<'static, sqlx::Postgres> {
+    engine.pool().bare().begin().await.unwrap_or_else(|e| panic!("no transaction: {e}"))
 }
 
 async fn conn(engine: &Engine) -> sqlx::pool::PoolConnection<sqlx::Postgres> {
