@@ -28,7 +28,7 @@ pub fn brief(plan: &InstancePlan) -> String {
         let why = if ends { "it has ended already" } else { "this very version serves already" };
         lines.push(("changes", format!("nothing: {why}")));
     }
-    match plan.strategy {
+    match plan.strategy.filter(|_| !plan.changes_nothing) {
         Some(Strategy::SideBySide) => {
             lines.push(("switch", "the old version serves until the new one is healthy".to_owned()));
         }
