@@ -19,10 +19,10 @@ export function PlanPanel({ plan, counted }: { plan: InstancePlan; counted?: str
         <h2>Plan</h2>
         <code>{plan.workflow_kind}</code>
       </header>
-      {plan.changes_nothing && <p>The same version and digest serve already: nothing would change.</p>}
+      {plan.changes_nothing && <p>{unchanged(plan)}: nothing would change.</p>}
       <Facts
         facts={[
-          ["How", plan.strategy && STRATEGIES[plan.strategy]],
+          ["How", plan.changes_nothing ? null : plan.strategy && STRATEGIES[plan.strategy]],
           ["Usually takes", usual(plan.expected_seconds)],
           ...priceFacts(plan, counted),
         ]}
@@ -37,6 +37,9 @@ export function PlanPanel({ plan, counted }: { plan: InstancePlan; counted?: str
     </section>
   );
 }
+
+const unchanged = (plan: InstancePlan) =>
+  plan.action === "decommission" ? "It has ended already" : "The same version and digest serve already";
 
 /** Nothing where the app has no history yet. */
 const usual = (seconds: number | null | undefined) => (typeof seconds === "number" ? duration(seconds * 1000) : null);
