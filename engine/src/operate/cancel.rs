@@ -36,8 +36,14 @@ pub(crate) async fn ask_to_cancel(engine: &Inner, conn: &mut PgConnection, run: 
 
 /// Ends the pause of a run that is being undone: that is what whoever takes its target over asks for. An owner may have heard of
 /// the pause already, and obey it after this; the request that it finds instead is left on the row, and ends that pause too.
-/// One that waits for a child looks again whether that is still going back.
+/// One that waits for a child, or is about to, looks again whether that is still going back: no rest passes by the count.
 pub(crate) async fn set_undo_going(engine: &Inner, conn: &mut PgConnection, run: Uuid) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update engine.run set signals = signals + 1 where id = $1 and finished_at is null and unwinding",
+        run
+    )
+    .execute(&mut *conn)
+    .await?;
     let going = sqlx::query!(
         r#"update engine.run set request = case when owner is not null then 'cancel' end,
                state = case when owner is null then 'compensating' else state end,
